@@ -1,0 +1,108 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+/// Every target of ours is compiled alike: Swift 6 mode, the upcoming features that make imports and isolation explicit,
+/// and no warning left standing.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .treatAllWarnings(as: .error),
+]
+
+extension Target.Dependency {
+    static let argumentParser = product(name: "ArgumentParser", package: "swift-argument-parser")
+    static let crypto = product(name: "Crypto", package: "swift-crypto")
+    static let cryptoExtras = product(name: "CryptoExtras", package: "swift-crypto")
+    static let grdb = product(name: "GRDB", package: "GRDB.swift")
+    static let logging = product(name: "Logging", package: "swift-log")
+    static let nio = product(name: "NIOCore", package: "swift-nio")
+    static let nioPosix = product(name: "NIOPosix", package: "swift-nio")
+    static let serviceLifecycle = product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+    static let yams = product(name: "Yams", package: "Yams")
+}
+
+let package = Package(
+    name: "fleetbus",
+    products: [
+        .library(name: "AppConnect", targets: ["AppConnect"]),
+        .library(name: "FleetProtocol", targets: ["FleetProtocol"]),
+        .library(name: "Mosquitto", targets: ["Mosquitto"]),
+        .executable(name: "fleet-agent", targets: ["fleet-agent"]),
+        .executable(name: "fleet-controller", targets: ["fleet-controller"]),
+        .executable(name: "fleetctl", targets: ["fleetctl"]),
+        .executable(name: "sample-app", targets: ["sample-app"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // The bus
+        .systemLibrary(
+            name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
+        .target(name: "Mosquitto", dependencies: ["CMosquitto"], swiftSettings: settings),
+        .target(name: "FleetProtocol", dependencies: [.crypto], swiftSettings: settings),
+
+        // The device
+        .target(name: "AppConnect", dependencies: ["FleetProtocol", .logging], swiftSettings: settings),
+        .target(
+            name: "DeviceAgent",
+            dependencies: [
+                "FleetProtocol", "Mosquitto", .crypto, .grdb, .logging, .nio, .nioPosix, .serviceLifecycle,
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "fleet-agent", dependencies: ["DeviceAgent", .argumentParser, .logging, .serviceLifecycle],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "sample-app", dependencies: ["AppConnect", .argumentParser], swiftSettings: settings),
+
+        // The controller and its operators
+        .target(
+            name: "FleetHome", dependencies: ["FleetProtocol", .crypto, .cryptoExtras], swiftSettings: settings),
+        .target(
+            name: "FleetController",
+            dependencies: ["FleetProtocol", "FleetHome", "Mosquitto", .grdb, .logging, .serviceLifecycle],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "fleet-controller",
+            dependencies: ["FleetController", "FleetHome", .argumentParser, .logging, .serviceLifecycle],
+            swiftSettings: settings),
+        .target(
+            name: "FleetCommands", dependencies: ["FleetProtocol", "FleetHome", "Mosquitto", .argumentParser, .yams],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "fleetctl", dependencies: ["FleetCommands", .argumentParser], swiftSettings: settings),
+
+        // Tests
+        .target(name: "TestSupport", dependencies: [], path: "Tests/TestSupport", swiftSettings: settings),
+        .testTarget(name: "MosquittoTests", dependencies: ["Mosquitto", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "FleetProtocolTests", dependencies: ["FleetProtocol"], swiftSettings: settings),
+        .testTarget(
+            name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(name: "FleetHomeTests", dependencies: ["FleetHome", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "FleetControllerTests", dependencies: ["FleetController", "FleetProtocol", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "FleetCommandsTests", dependencies: ["FleetCommands", "FleetProtocol", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["FleetProtocol", "Mosquitto", "TestSupport"],
+            swiftSettings: settings),
+    ]
+)
