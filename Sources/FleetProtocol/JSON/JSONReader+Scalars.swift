@@ -1,0 +1,221 @@
+extension JSONReader {
+    /// A string, unescaped, as valid UTF-8.
+    package mutating func string() throws -> String {
+        skipSpace()
+        guard peek() == UInt8(ascii: "\"") else { throw wrongType("a string") }
+        if let end = plainEnd() {
+            let text = String(validating: bytes[position + 1..<end], as: UTF8.self)
+            guard let text else { throw FleetProtocolError(.syntax, "a string that is not valid UTF-8") }
+            position = end + 1
+            return text
+        }
+        guard let text = String(validating: try escapedBytes(), as: UTF8.self) else {
+            throw FleetProtocolError(.syntax, "a string that is not valid UTF-8")
+        }
+        return text
+    }
+
+    /// The bytes of a string, unescaped: valid UTF-8, without the detour over a `String`.
+    package mutating func stringBytes() throws -> [UInt8] {
+        skipSpace()
+        guard peek() == UInt8(ascii: "\"") else { throw wrongType("a string") }
+        let text: [UInt8]
+        if let end = plainEnd() {
+            text = Array(bytes[position + 1..<end])
+            position = end + 1
+        } else {
+            text = try escapedBytes()
+        }
+        guard String(validating: text, as: UTF8.self) != nil else {
+            throw FleetProtocolError(.syntax, "a string that is not valid UTF-8")
+        }
+        return text
+    }
+
+    /// A string of at most `limit` bytes.
+    package mutating func string(limit: Int) throws -> String {
+        let text = try string()
+        guard text.utf8.count <= limit else {
+            throw FleetProtocolError(.tooLarge, "\(text.utf8.count) bytes, where at most \(limit) are allowed")
+        }
+        return text
+    }
+
+    /// A whole number in `range`, which lies within ±2^53.
+    package mutating func integer(in range: ClosedRange<Int64> = 0...JSONValue.largestInteger) throws -> Int64 {
+        skipSpace()
+        guard startsNumber else { throw wrongType("a whole number") }
+        guard case .integer(let value) = try number() else {
+            throw FleetProtocolError(.value, "expected a whole number below 2^53")
+        }
+        guard range.contains(value) else {
+            throw FleetProtocolError(
+                .value, "\(value) is outside \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    package mutating func number() throws -> JSONValue {
+        skipSpace()
+        let start = position
+        _ = take(UInt8(ascii: "-"))
+        guard let first = peek(), isDigit(first) else {
+            position = start
+            throw wrongType("a value")
+        }
+        position += 1
+        if first != UInt8(ascii: "0") { digits() }
+        var isWhole = true
+        if take(UInt8(ascii: ".")) {
+            isWhole = false
+            guard digits() > 0 else { throw syntax("a digit") }
+        }
+        if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+            isWhole = false
+            if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
+            guard digits() > 0 else { throw syntax("a digit") }
+        }
+        guard position - start <= 64 else { throw FleetProtocolError(.tooLarge, "a number of more than 64 digits") }
+        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        if isWhole, let value = Int64(text), value.magnitude <= JSONValue.largestInteger.magnitude {
+            return .integer(value)
+        }
+        guard let value = Double(text), value.isFinite else {
+            throw FleetProtocolError(.value, "a number that is too large")
+        }
+        return .double(value)
+    }
+
+    // MARK: Characters
+
+    func peek() -> UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    mutating func take(_ byte: UInt8) -> Bool {
+        guard peek() == byte else { return false }
+        position += 1
+        return true
+    }
+
+    mutating func skipSpace() {
+        while position < bytes.count {
+            switch bytes[position] {
+            case 0x20, 0x09, 0x0A, 0x0D: position += 1
+            default: return
+            }
+        }
+    }
+
+    mutating func literal(_ word: StaticString) throws {
+        let end = position + word.utf8CodeUnitCount
+        let expected = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        guard end <= bytes.count, bytes[position..<end].elementsEqual(expected) else { throw syntax("\(word)") }
+        position = end
+    }
+
+    func syntax(_ expected: String) -> FleetProtocolError {
+        let found: String
+        switch peek() {
+        case nil: found = "the end of the text"
+        case let byte? where byte > 0x20 && byte < 0x7F: found = "'\(Character(Unicode.Scalar(byte)))'"
+        case let byte?: found = "byte 0x\(String(byte, radix: 16))"
+        }
+        return FleetProtocolError(.syntax, "expected \(expected), found \(found) at byte \(position)")
+    }
+
+    func wrongType(_ expected: String) -> FleetProtocolError {
+        let found: String
+        switch peek() {
+        case UInt8(ascii: "{"): found = "an object"
+        case UInt8(ascii: "["): found = "an array"
+        case UInt8(ascii: "\""): found = "a string"
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): found = "a boolean"
+        case UInt8(ascii: "n"): found = "null"
+        case _ where startsNumber: found = "a number"
+        default: return syntax(expected)
+        }
+        return FleetProtocolError(.type, "expected \(expected), found \(found)")
+    }
+
+    private var startsNumber: Bool { peek().map { $0 == UInt8(ascii: "-") || isDigit($0) } ?? false }
+
+    private func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+
+    @discardableResult
+    private mutating func digits() -> Int {
+        let start = position
+        while let byte = peek(), isDigit(byte) { position += 1 }
+        return position - start
+    }
+
+    /// Where the closing quote of a string without escapes stands, or nil when it has some (or is not one).
+    private func plainEnd() -> Int? {
+        var index = position + 1
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "\""): return index
+            case UInt8(ascii: "\\"), 0..<0x20: return nil
+            default: index += 1
+            }
+        }
+        return nil
+    }
+
+    private mutating func escapedBytes() throws -> [UInt8] {
+        position += 1
+        var result: [UInt8] = []
+        while let byte = peek() {
+            position += 1
+            switch byte {
+            case UInt8(ascii: "\""): return result
+            case UInt8(ascii: "\\"): try escape(into: &result)
+            case 0..<0x20:
+                position -= 1
+                throw syntax("a string without raw control characters")
+            default: result.append(byte)
+            }
+        }
+        throw syntax("'\"' at the end of a string")
+    }
+
+    private mutating func escape(into result: inout [UInt8]) throws {
+        guard let byte = peek() else { throw syntax("an escape") }
+        position += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): result.append(byte)
+        case UInt8(ascii: "b"): result.append(0x08)
+        case UInt8(ascii: "f"): result.append(0x0C)
+        case UInt8(ascii: "n"): result.append(0x0A)
+        case UInt8(ascii: "r"): result.append(0x0D)
+        case UInt8(ascii: "t"): result.append(0x09)
+        case UInt8(ascii: "u"):
+            var unit = try hexadecimal()
+            if unit >= 0xD800, unit < 0xDC00, take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) {
+                let low = try hexadecimal()
+                guard low >= 0xDC00, low < 0xE000 else {
+                    throw FleetProtocolError(.syntax, "half a surrogate pair in a string")
+                }
+                unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
+            }
+            guard let scalar = Unicode.Scalar(unit) else {
+                throw FleetProtocolError(.syntax, "half a surrogate pair in a string")
+            }
+            result.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+        default:
+            position -= 1
+            throw syntax("one of \"\\/bfnrtu")
+        }
+    }
+
+    private mutating func hexadecimal() throws -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<4 {
+            guard let byte = peek(), let digit = Character(Unicode.Scalar(byte)).hexDigitValue, byte < 0x80 else {
+                throw syntax("four hexadecimal digits")
+            }
+            position += 1
+            value = value << 4 | UInt32(digit)
+        }
+        return value
+    }
+}
+

@@ -1,0 +1,114 @@
+/// Writes compact JSON (RFC 8259, UTF-8). Members stand in the order they are written.
+package struct JSONWriter {
+    package private(set) var bytes: [UInt8] = []
+    /// Whether the next value of the innermost array or object needs a comma before it.
+    private var needsComma = false
+
+    package init(capacity: Int = 256) { bytes.reserveCapacity(capacity) }
+
+    package mutating func object(_ body: (inout JSONWriter) -> Void) { nested("{", "}", body) }
+    package mutating func array(_ body: (inout JSONWriter) -> Void) { nested("[", "]", body) }
+
+    package mutating func member(_ name: String, _ body: (inout JSONWriter) -> Void) {
+        separate()
+        quote(name)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+        body(&self)
+        needsComma = true
+    }
+
+    package mutating func member(_ name: String, _ value: String) { member(name) { $0.value(value) } }
+    package mutating func member(_ name: String, _ value: Int64) { member(name) { $0.value(value) } }
+    package mutating func member(_ name: String, _ value: Bool) { member(name) { $0.value(value) } }
+    package mutating func member(_ name: String, _ value: some JSONWritable) { member(name) { value.write(to: &$0) } }
+
+    package mutating func member(_ name: String, _ values: some Sequence<some JSONWritable>) {
+        member(name) { $0.array { for value in values { value.write(to: &$0) } } }
+    }
+
+    /// Nothing at all when there is no value: absent members say "none" throughout.
+    package mutating func member(_ name: String, ifPresent value: (some JSONWritable)?) {
+        if let value { member(name, value) }
+    }
+
+    package mutating func value(_ text: String) {
+        separate()
+        quote(text)
+    }
+
+    package mutating func value(_ number: Int64) {
+        separate()
+        decimal(number)
+    }
+
+    package mutating func value(_ number: Double) {
+        separate()
+        bytes.append(contentsOf: (number.isFinite ? "\(number)" : "null").utf8)
+    }
+
+    package mutating func value(_ flag: Bool) {
+        separate()
+        bytes.append(contentsOf: (flag ? "true" : "false").utf8)
+    }
+
+    package mutating func null() {
+        separate()
+        bytes.append(contentsOf: "null".utf8)
+    }
+
+    /// A string whose content is these bytes, which must be valid UTF-8.
+    package mutating func value(utf8 content: [UInt8]) {
+        separate()
+        quote(content)
+    }
+
+    private mutating func nested(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) -> Void) {
+        separate()
+        bytes.append(UInt8(ascii: open))
+        needsComma = false
+        body(&self)
+        bytes.append(UInt8(ascii: close))
+        needsComma = true
+    }
+
+    private mutating func separate() {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+        needsComma = true
+    }
+
+    private mutating func decimal(_ number: Int64) {
+        if number < 0 { bytes.append(UInt8(ascii: "-")) }
+        var rest = number.magnitude
+        let start = bytes.count
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[start...].reverse()
+    }
+
+    private mutating func quote(_ text: String) {
+        var text = text
+        text.withUTF8 { quote($0) }
+    }
+
+    private mutating func quote(_ content: some Collection<UInt8>) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in content {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0x0A: bytes.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "n")])
+            case 0..<0x20, 0x7F:
+                let digits = Array("0123456789abcdef".utf8)
+                bytes.append(contentsOf: "\\u00".utf8)
+                bytes.append(digits[Int(byte >> 4)])
+                bytes.append(digits[Int(byte & 15)])
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+}

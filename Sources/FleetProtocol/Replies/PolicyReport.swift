@@ -1,0 +1,115 @@
+/// What a device says about one policy of one app: what was received, what is in force, how the last attempt ended.
+package struct PolicyReport: Hashable, Sendable {
+    /// The document that decides, or nothing when the default does.
+    package var source: Address?
+    /// The revision of the deciding document; 0 for the default.
+    package var received: Int64
+    /// The revision that is in force; nil when none ever was.
+    package var applied: Int64?
+    package var attempt: Attempt
+
+    package struct Attempt: Hashable, Sendable {
+        package var revision: Int64
+        package var outcome: Outcome
+        /// In the app's or the agent's words.
+        package var message: String?
+        package var at: Timestamp
+
+        package init(revision: Int64, outcome: Outcome, message: String? = nil, at: Timestamp) {
+            self.revision = revision
+            self.outcome = outcome
+            self.message = message
+            self.at = at
+        }
+    }
+
+    package init(source: Address?, received: Int64, applied: Int64?, attempt: Attempt) {
+        self.source = source
+        self.received = received
+        self.applied = applied
+        self.attempt = attempt
+    }
+}
+
+extension PolicyReport {
+    static let defaultSource = "default"
+
+    init(from reader: inout JSONReader, in fleet: FleetID?) throws {
+        var source: String?
+        var received: Int64?
+        var applied: Int64?
+        var attempt: Attempt?
+        try reader.object { name, value in
+            switch name {
+            case "source": source = try value.string(limit: 512)
+            case "received": received = try value.integer()
+            case "applied": if try !value.null() { applied = try value.integer() }
+            case "attempt": attempt = try value.value()
+            default: break
+            }
+        }
+        let text = try required(source, "source")
+        if text == Self.defaultSource {
+            self.source = nil
+        } else {
+            guard let path = Self.path(in: text, fleet), let address = Address(path: path), case .desired = address
+            else {
+                throw FleetProtocolError(
+                    .value, "expected '\(Self.defaultSource)' or the topic of a desired document", at: "source")
+            }
+            self.source = address
+        }
+        self.received = try required(received, "received")
+        self.applied = applied
+        self.attempt = try required(attempt, "attempt")
+    }
+
+    private static func path(in topic: String, _ fleet: FleetID?) -> Substring? {
+        if let fleet {
+            let prefix = Address.prefix(of: fleet)
+            return topic.hasPrefix(prefix) ? topic.dropFirst(prefix.count) : nil
+        }
+        let parts = topic.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 4, "\(parts[0])/\(parts[1])" == Address.root else { return nil }
+        return parts[3]
+    }
+
+    func write(to writer: inout JSONWriter, in fleet: FleetID) {
+        writer.object { writer in
+            writer.member("source", source?.topic(in: fleet) ?? Self.defaultSource)
+            writer.member("received", received)
+            writer.member("applied", ifPresent: applied)
+            writer.member("attempt", attempt)
+        }
+    }
+}
+
+extension PolicyReport.Attempt: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var revision: Int64?
+        var outcome: Outcome?
+        var at: Timestamp?
+        var message: String?
+        try reader.object { name, value in
+            switch name {
+            case "revision": revision = try value.integer()
+            case "outcome": outcome = try value.value()
+            case "message": message = try value.message()
+            case "at": at = try value.value()
+            default: break
+            }
+        }
+        self.init(
+            revision: try required(revision, "revision"), outcome: try required(outcome, "outcome"),
+            message: message, at: try required(at, "at"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("revision", revision)
+            writer.member("outcome", outcome)
+            writer.member("message", ifPresent: message)
+            writer.member("at", at)
+        }
+    }
+}

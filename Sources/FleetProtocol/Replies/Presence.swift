@@ -1,0 +1,126 @@
+/// Whether a device, or the controller, is connected. Retained, and the will of the connection.
+package struct Presence: Hashable, Sendable {
+    package enum State: String, Sendable { case online, offline }
+
+    /// An app that has registered on the device.
+    package struct App: Hashable, Sendable {
+        package var id: AppID
+        package var sdk: String
+        /// The optional callbacks that it has.
+        package var implements: [String]
+
+        package init(id: AppID, sdk: String, implements: [String]) {
+            self.id = id
+            self.sdk = sdk
+            self.implements = implements
+        }
+    }
+
+    package static let maximumSize = 64 * 1_024
+    /// Apps that one device may have.
+    package static let maximumApps = 64
+
+    package var state: State
+    package var incarnation: Int64
+    package var boot: Int64
+    /// Random for each connection: an offline of another connection is an old will.
+    package var connection: RandomID
+    package var since: Timestamp
+    package var agent: String
+    package var apps: [App]
+
+    package init(
+        state: State, incarnation: Int64, boot: Int64, connection: RandomID, since: Timestamp, agent: String,
+        apps: [App]
+    ) {
+        self.state = state
+        self.incarnation = incarnation
+        self.boot = boot
+        self.connection = connection
+        self.since = since
+        self.agent = agent
+        self.apps = apps
+    }
+
+    /// The same, as a will says it: offline, without the apps.
+    package var will: Presence {
+        var copy = self
+        copy.state = .offline
+        copy.apps = []
+        return copy
+    }
+}
+
+extension Presence: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var version: Int64?
+        var state: State?
+        var incarnation: Int64?
+        var boot: Int64?
+        var connection: RandomID?
+        var since: Timestamp?
+        var agent: String?
+        var apps: [App] = []
+        try reader.object { name, value in
+            switch name {
+            case "v": version = try value.version()
+            case "state":
+                guard let known = State(rawValue: try value.string()) else {
+                    throw FleetProtocolError(.value, "expected online or offline")
+                }
+                state = known
+            case "incarnation": incarnation = try value.integer()
+            case "boot": boot = try value.integer()
+            case "connection": connection = try value.value()
+            case "since": since = try value.value()
+            case "agent": agent = try value.message(limit: 64)
+            case "apps": apps = try value.values(limit: Self.maximumApps)
+            default: break
+            }
+        }
+        _ = try required(version, "v")
+        self.init(
+            state: try required(state, "state"), incarnation: try required(incarnation, "incarnation"),
+            boot: try required(boot, "boot"), connection: try required(connection, "connection"),
+            since: try required(since, "since"), agent: try required(agent, "agent"), apps: apps)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("v", 1)
+            writer.member("state", state.rawValue)
+            writer.member("incarnation", incarnation)
+            writer.member("boot", boot)
+            writer.member("connection", connection)
+            writer.member("since", since)
+            writer.member("agent", agent)
+            if state == .online { writer.member("apps", apps) }
+        }
+    }
+}
+
+extension Presence.App: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var id: AppID?
+        var sdk: String?
+        var implements: [String] = []
+        try reader.object { name, value in
+            switch name {
+            case "id": id = try value.value()
+            case "sdk": sdk = try value.message(limit: 64)
+            case "implements":
+                try value.array(limit: 32) { implements.append(try $0.message(limit: 32)) }
+            default: break
+            }
+        }
+        self.init(id: try required(id, "id"), sdk: try required(sdk, "sdk"), implements: implements)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("sdk", sdk)
+            writer.member("implements", implements)
+        }
+    }
+}

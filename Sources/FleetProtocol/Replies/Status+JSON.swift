@@ -1,0 +1,193 @@
+extension Status: JSONWritable {
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("v", 1)
+            writer.member("device", device)
+            writer.member("app", app)
+            writer.member("incarnation", order.incarnation)
+            writer.member("boot", order.boot)
+            writer.member("seq", order.sequence)
+            writer.member("at", at)
+            writer.member("agent", agent)
+            writer.member("sdk", sdk)
+            writer.member("running", isRunning)
+            writer.member("ready", isReady)
+            writer.member("managed", managed)
+            writer.member("auth") { writer in
+                writer.object { writer in
+                    writer.member("state", authState)
+                    writer.member("reason", authReason)
+                    writer.member("message", authMessage)
+                }
+            }
+            writer.member("keys", keys.rawValue)
+            writer.member("secureServices", secureServices)
+            writer.member("logLevel", logLevel)
+            writer.member("events", events)
+            writer.member("policies") { writer in
+                writer.object { writer in
+                    for policy in Policy.allCases {
+                        writer.member(policy.rawValue) { policies[policy.index].write(to: &$0, in: fleet) }
+                    }
+                }
+            }
+            writer.member("refusals", refusals)
+        }
+    }
+
+    /// The wire form, at most ``maximumSize`` bytes: messages are cut until it fits.
+    package var wire: [UInt8] {
+        let full = json
+        if full.count <= Self.maximumSize { return full }
+        var copy = self
+        for limit in [200, 40, 0] {
+            for index in copy.policies.indices {
+                copy.policies[index].attempt.message = copy.policies[index].attempt.message
+                    .map { Text.printable($0, limit: limit) }
+            }
+            copy.authMessage = Text.printable(copy.authMessage, limit: max(limit, 200))
+            copy.refusals = copy.refusals.map {
+                Refusal(topic: $0.topic, reason: Text.printable($0.reason, limit: max(limit, 80)), at: $0.at)
+            }
+            let bytes = copy.json
+            if bytes.count <= Self.maximumSize { return bytes }
+        }
+        copy.refusals = []
+        return copy.json
+    }
+
+    /// Reads a status that arrived at the topic of `device` and `app`.
+    package init(wire: [UInt8], fleet: FleetID, device: DeviceID, app: AppID) throws {
+        var members = Members(fleet: fleet)
+        try JSONReader.read(wire, limit: Self.maximumSize) { reader in
+            try reader.object { name, value in try members.read(name, &value) }
+        }
+        self = try members.status(device: device, app: app)
+    }
+
+    private struct Members {
+        let fleet: FleetID
+        var version: Int64?
+        var device: DeviceID?
+        var app: AppID?
+        var incarnation: Int64?
+        var boot: Int64?
+        var sequence: Int64?
+        var at: Timestamp?
+        var agent: String?
+        var sdk: String?
+        var isRunning: Bool?
+        var isReady: Bool?
+        var managed: ManagedPolicy?
+        var authState: AuthState?
+        var authReason: AuthReason?
+        var authMessage: String?
+        var keys: Keys?
+        var secureServices: SecureServicesAvailability?
+        var logLevel: LogLevel?
+        var events: Int64?
+        var policies: [PolicyReport?]?
+        var refusals: [Refusal] = []
+
+        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+            switch name {
+            case "v": version = try value.version()
+            case "device": device = try value.value()
+            case "app": app = try value.value()
+            case "incarnation": incarnation = try value.integer()
+            case "boot": boot = try value.integer()
+            case "seq": sequence = try value.integer()
+            case "at": at = try value.value()
+            case "agent": agent = try value.message(limit: 64)
+            case "sdk": sdk = try value.message(limit: 64)
+            case "running": isRunning = try value.bool()
+            case "ready": isReady = try value.bool()
+            case "managed": managed = try value.value()
+            case "auth":
+                try value.object { name, value in
+                    switch name {
+                    case "state": authState = try value.value()
+                    case "reason": authReason = try value.value()
+                    case "message": authMessage = try value.message()
+                    default: break
+                    }
+                }
+            case "keys":
+                let text = try value.string()
+                guard let known = Keys(rawValue: text) else {
+                    throw FleetProtocolError(.value, "expected present or destroyed")
+                }
+                keys = known
+            case "secureServices": secureServices = try value.value()
+            case "logLevel": logLevel = try value.value()
+            case "events": events = try value.integer()
+            case "policies": policies = try reports(&value)
+            case "refusals": refusals = try value.values(limit: Status.maximumRefusals)
+            default: break
+            }
+        }
+
+        func reports(_ reader: inout JSONReader) throws -> [PolicyReport?] {
+            var reports = [PolicyReport?](repeating: nil, count: Policy.allCases.count)
+            try reader.object { name, value in
+                guard let policy = Policy(rawValue: name) else { return }
+                reports[policy.index] = try PolicyReport(from: &value, in: fleet)
+            }
+            return reports
+        }
+
+        func status(device expectedDevice: DeviceID, app expectedApp: AppID) throws -> Status {
+            _ = try required(version, "v")
+            guard try required(device, "device") == expectedDevice else {
+                throw FleetProtocolError(.mismatch, "this is not the device of the topic", at: "device")
+            }
+            guard try required(app, "app") == expectedApp else {
+                throw FleetProtocolError(.mismatch, "this is not the app of the topic", at: "app")
+            }
+            let found = try required(policies, "policies")
+            let policies = try Policy.allCases.map { policy in
+                guard let report = found[policy.index] else {
+                    throw FleetProtocolError(.missing, "this member is missing", at: "policies.\(policy.rawValue)")
+                }
+                return report
+            }
+            return Status(
+                fleet: fleet, device: expectedDevice, app: expectedApp,
+                order: ReportOrder(
+                    incarnation: try required(incarnation, "incarnation"), boot: try required(boot, "boot"),
+                    sequence: try required(sequence, "seq")),
+                at: try required(at, "at"), agent: try required(agent, "agent"), sdk: try required(sdk, "sdk"),
+                isRunning: try required(isRunning, "running"), isReady: try required(isReady, "ready"),
+                managed: try required(managed, "managed"), authState: try required(authState, "auth.state"),
+                authReason: authReason ?? .none, authMessage: authMessage ?? "", keys: try required(keys, "keys"),
+                secureServices: try required(secureServices, "secureServices"),
+                logLevel: try required(logLevel, "logLevel"), events: try required(events, "events"),
+                policies: policies, refusals: refusals)
+        }
+    }
+}
+
+extension Status.Refusal: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var topic: String?
+        var reason: String?
+        var at: Timestamp?
+        try reader.object { name, value in
+            switch name {
+            case "topic": topic = try value.message(limit: 512)
+            case "reason": reason = try value.message(limit: 300)
+            case "at": at = try value.value()
+            default: break
+            }
+        }
+        self.init(topic: try required(topic, "topic"), reason: try required(reason, "reason"), at: try required(at, "at"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("topic", topic)
+            writer.member("reason", reason)
+            writer.member("at", at)
+        }
+    }
+}

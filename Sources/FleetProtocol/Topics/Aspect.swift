@@ -1,0 +1,24 @@
+/// What a desired document speaks about.
+package enum Aspect: String, CaseIterable, Hashable, Sendable, Comparable, JSONCodable {
+    case auth
+    case dlp
+    case config
+    case secureServices = "secure-services"
+    case logLevel = "log-level"
+
+    package var text: String { rawValue }
+    package static func < (left: Aspect, right: Aspect) -> Bool { left.rawValue < right.rawValue }
+
+    package init(from reader: inout JSONReader) throws {
+        let text = try reader.string()
+        guard let aspect = Aspect(rawValue: text) else {
+            throw FleetProtocolError(
+                .value,
+                "unknown aspect '\(Text.printable(text, limit: 40))': expected "
+                    + Aspect.allCases.map(\.text).joined(separator: ", "))
+        }
+        self = aspect
+    }
+
+    package func write(to writer: inout JSONWriter) { writer.value(rawValue) }
+}

@@ -1,0 +1,35 @@
+/// Texts from outside, made safe to show.
+package enum Text {
+    /// `text` without control characters and bidirectional controls, at most `limit` characters long.
+    ///
+    /// What a device or app writes reaches terminals, logs and web pages: it must not move cursors or reorder lines.
+    package static func printable(_ text: String, limit: Int = 1_000) -> String {
+        if text.utf8.count <= limit, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return text }
+        var scalars = String.UnicodeScalarView()
+        var count = 0
+        for scalar in text.unicodeScalars where !isControl(scalar) {
+            guard count < limit else {
+                scalars.append("…")
+                break
+            }
+            scalars.append(scalar)
+            count += 1
+        }
+        return String(scalars)
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7F..<0xA0: true
+        case 0x061C, 0x200E, 0x200F, 0x2028, 0x2029, 0x202A...0x202E, 0x2066...0x2069, 0xFEFF: true
+        default: false
+        }
+    }
+}
+
+extension JSONReader {
+    /// A text for people, made printable and cut to `limit` characters.
+    package mutating func message(limit: Int = 1_000) throws -> String {
+        Text.printable(try string(), limit: limit)
+    }
+}
