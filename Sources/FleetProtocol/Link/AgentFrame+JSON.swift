@@ -1,0 +1,192 @@
+extension AgentFrame: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var members = Members()
+        try reader.object { name, value in
+            switch name {
+            case "value": members.value = try value.extent()
+            default: try members.read(name, &value)
+            }
+        }
+        self = try members.frame(reader)
+    }
+
+    private struct Members {
+        var type: String?
+        var version: Int64?
+        var agent: String?
+        var device: DeviceID?
+        var code: Refusal?
+        var message: String?
+        var properties: AppProperties?
+        var delivery: Int64?
+        var policy: Policy?
+        var what: String?
+        var value: Range<Int>?
+        var reason: AuthReason?
+        var id: Int64?
+        var isOK: Bool?
+        var isActive: Bool?
+
+        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+            switch name {
+            case "type": type = try value.string(limit: 32)
+            case "v": version = try value.integer()
+            case "agent": agent = try value.message(limit: 64)
+            case "device": device = try value.value()
+            case "code":
+                guard let known = Refusal(rawValue: try value.string()) else {
+                    throw FleetProtocolError(
+                        .value, "expected " + Refusal.allCases.map(\.rawValue).joined(separator: ", "))
+                }
+                code = known
+            case "message": message = try value.message()
+            case "properties": properties = try value.value()
+            case "delivery": delivery = try value.integer()
+            case "what": what = try value.string(limit: 32)
+            case "reason": reason = try value.value()
+            case "id": id = try value.integer()
+            case "ok": isOK = try value.bool()
+            case "active": isActive = try value.bool()
+            default: break
+            }
+        }
+
+        func frame(_ reader: borrowing JSONReader) throws -> AgentFrame {
+            switch try required(type, "type") {
+            case "welcome":
+                guard try required(version, "v") == Link.version else {
+                    throw FleetProtocolError(
+                        .version, "link version \(version ?? 0), where this library speaks \(Link.version)", at: "v")
+                }
+                return .welcome(agent: try required(agent, "agent"), device: try required(device, "device"))
+            case "refused": return .refused(try required(code, "code"), message: try required(message, "message"))
+            case "ready": return .ready(try required(properties, "properties"))
+            case "deliver":
+                return .deliver(
+                    number: try required(delivery, "delivery"),
+                    try deliveryOf(try required(what, "what"), try required(value, "value"), reader))
+            case "displayed": return .displayed(id: try required(id, "id"), try required(isOK, "ok"))
+            case "activity": return .activity(isActive: try required(isActive, "active"))
+            case "codeResult": return .codeResult(try required(isOK, "ok"))
+            case let unknown:
+                throw FleetProtocolError(
+                    .value, "unknown type '\(Text.printable(unknown, limit: 40))'", at: "type")
+            }
+        }
+
+        private func deliveryOf(
+            _ what: String, _ extent: Range<Int>, _ reader: borrowing JSONReader
+        ) throws -> Delivery {
+            do {
+                return try reader.read(extent) { value in
+                    switch what {
+                    case "managed": .managed(try value.value())
+                    case "availability": .availability(try value.value())
+                    default:
+                        if let policy = Policy(rawValue: what) {
+                            .policy(try PolicyValue(of: policy, from: &value), reason: reason ?? .none)
+                        } else {
+                            throw FleetProtocolError(.value, "unknown delivery '\(Text.printable(what, limit: 40))'")
+                        }
+                    }
+                }
+            } catch let error as FleetProtocolError {
+                throw error.inside("value")
+            }
+        }
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            switch self {
+            case .welcome(let agent, let device):
+                writer.member("type", "welcome")
+                writer.member("v", Link.version)
+                writer.member("agent", agent)
+                writer.member("device", device)
+            case .refused(let code, let message):
+                writer.member("type", "refused")
+                writer.member("code", code.rawValue)
+                writer.member("message", message)
+            case .ready(let properties):
+                writer.member("type", "ready")
+                writer.member("properties", properties)
+            case .deliver(let number, let delivery):
+                writer.member("type", "deliver")
+                writer.member("delivery", number)
+                switch delivery {
+                case .policy(let value, let reason):
+                    writer.member("what", value.policy.rawValue)
+                    writer.member("value", value)
+                    if value.policy == .auth { writer.member("reason", reason) }
+                case .managed(let managed):
+                    writer.member("what", "managed")
+                    writer.member("value", managed)
+                case .availability(let availability):
+                    writer.member("what", "availability")
+                    writer.member("value", availability)
+                }
+            case .displayed(let id, let isOK):
+                writer.member("type", "displayed")
+                writer.member("id", id)
+                writer.member("ok", isOK)
+            case .activity(let isActive):
+                writer.member("type", "activity")
+                writer.member("active", isActive)
+            case .codeResult(let isOK):
+                writer.member("type", "codeResult")
+                writer.member("ok", isOK)
+            }
+        }
+    }
+}
+
+extension AppProperties: JSONCodable {
+    /// The values of an app for which no message ever arrived.
+    package static let initial = AppProperties(
+        managed: .unknown, authReason: .none, availability: .unavailable,
+        values: Policy.allCases.map(PolicyValue.default(of:)))
+
+    package init(from reader: inout JSONReader) throws {
+        var managed: ManagedPolicy?
+        var authReason: AuthReason?
+        var availability: SecureServicesAvailability?
+        var values = AppProperties.initial.values
+        var missing = Set(Policy.allCases).subtracting([.secureServices])
+        try reader.object { name, value in
+            switch name {
+            case "managed": managed = try value.value()
+            case "authReason": authReason = try value.value()
+            case "availability": availability = try value.value()
+            case "policies":
+                try value.object { name, value in
+                    guard let policy = Policy(rawValue: name) else { return }
+                    values[policy.index] = try PolicyValue(of: policy, from: &value)
+                    missing.remove(policy)
+                }
+            default: break
+            }
+        }
+        if let policy = missing.min() {
+            throw FleetProtocolError(.missing, "this member is missing", at: "policies.\(policy.rawValue)")
+        }
+        self.init(
+            managed: try required(managed, "managed"), authReason: try required(authReason, "authReason"),
+            availability: try required(availability, "availability"), values: values)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("managed", managed)
+            writer.member("authReason", authReason)
+            writer.member("availability", availability)
+            writer.member("policies") { writer in
+                writer.object { writer in
+                    for policy in Policy.allCases where policy != .secureServices {
+                        writer.member(policy.rawValue, values[policy.index])
+                    }
+                }
+            }
+        }
+    }
+}

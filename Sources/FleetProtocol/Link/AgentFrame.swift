@@ -1,0 +1,36 @@
+/// From the agent to the app.
+package enum AgentFrame: Hashable, Sendable {
+    case welcome(agent: String, device: DeviceID)
+    case refused(Refusal, message: String)
+    /// All properties, for the ready callback. Once per launch.
+    case ready(AppProperties)
+    /// One change: the property changes, then the callback runs, then `delivered` goes back with its number. Numbers
+    /// grow from one delivery of an app to the next, also across restarts of the agent.
+    case deliver(number: Int64, Delivery)
+    case displayed(id: Int64, Bool)
+    /// The agent is about to take the screen, or has given it back.
+    case activity(isActive: Bool)
+    /// The answer to `code`.
+    case codeResult(Bool)
+
+    package enum Refusal: String, CaseIterable, Hashable, Sendable {
+        /// The process may not be this app.
+        case notAllowed
+        /// Another process is connected as this app.
+        case inUse
+        /// The agent does not speak this version of the link.
+        case version
+        /// The line could not be understood.
+        case invalid
+        /// The agent has as many apps as it may.
+        case tooMany
+    }
+}
+
+/// One change that an app is told of.
+package enum Delivery: Hashable, Sendable {
+    /// Not `secureServices`, of which the app sees the availability alone. The reason is auth's.
+    case policy(PolicyValue, reason: AuthReason)
+    case managed(ManagedPolicy)
+    case availability(SecureServicesAvailability)
+}

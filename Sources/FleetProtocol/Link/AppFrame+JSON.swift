@@ -1,0 +1,189 @@
+extension AppFrame: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var members = Members()
+        try reader.object { name, value in try members.read(name, &value) }
+        self = try members.frame()
+    }
+
+    private struct Members {
+        var type: String?
+        var version: Int64?
+        var app: AppID?
+        var install: RandomID?
+        var launch: RandomID?
+        var sdk: String?
+        var implements: Set<Callback> = []
+        var token: String?
+        var resume: Registration.Resume?
+        var delivery: Int64?
+        var policy: Policy?
+        var state: PolicyState?
+        var message: String?
+        var action: AppEvent.Action?
+        var target: String?
+        var id: Int64?
+        var text: String?
+
+        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+            switch name {
+            case "type": type = try value.string(limit: 32)
+            case "v": version = try value.integer()
+            case "app": app = try value.value()
+            case "install": install = try value.value()
+            case "launch": launch = try value.value()
+            case "sdk": sdk = try value.message(limit: 64)
+            case "implements":
+                // A callback that this agent does not know is one that it never asks for.
+                try value.array(limit: 64) { if let known = Callback(rawValue: try $0.string()) { implements.insert(known) } }
+            case "token": token = try value.string(limit: 200)
+            case "resume": resume = try value.value()
+            case "delivery": delivery = try value.integer()
+            case "policy": policy = try value.value()
+            case "state": state = try value.value()
+            case "message": message = try value.message()
+            case "action":
+                let text = try value.string()
+                guard let known = AppEvent.Action(rawValue: text) else {
+                    throw FleetProtocolError(.value, "unknown action '\(Text.printable(text, limit: 40))'")
+                }
+                action = known
+            case "target": target = try value.message(limit: 500)
+            case "id": id = try value.integer()
+            case "text": text = try value.message(limit: Link.maximumText)
+            default: break
+            }
+        }
+
+        func frame() throws -> AppFrame {
+            switch try required(type, "type") {
+            case "register":
+                guard try required(version, "v") == Link.version else {
+                    throw FleetProtocolError(
+                        .version, "link version \(version ?? 0), where this agent speaks \(Link.version)", at: "v")
+                }
+                return .register(
+                    Registration(
+                        app: try required(app, "app"), install: try required(install, "install"),
+                        launch: try required(launch, "launch"), sdk: try required(sdk, "sdk"), implements: implements,
+                        token: token, resume: resume))
+            case "ready": return .ready
+            case "delivered": return .delivered(try required(delivery, "delivery"))
+            case "acknowledge":
+                return .acknowledge(
+                    try Acknowledgement(delivery: delivery, policy: policy, state: state, message: message))
+            case "blocked": return .blocked(try required(action, "action"), target: target)
+            case "retire": return .retire
+            case "display": return .display(id: try required(id, "id"), text: try required(text, "text"))
+            case "stop": return .stop
+            case "code": return .code(try required(app, "app"), try required(text, "text"))
+            case let unknown:
+                throw FleetProtocolError(
+                    .value, "unknown type '\(Text.printable(unknown, limit: 40))'", at: "type")
+            }
+        }
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            switch self {
+            case .register(let registration):
+                writer.member("type", "register")
+                registration.writeMembers(to: &writer)
+            case .ready: writer.member("type", "ready")
+            case .delivered(let number):
+                writer.member("type", "delivered")
+                writer.member("delivery", number)
+            case .acknowledge(let acknowledgement):
+                writer.member("type", "acknowledge")
+                acknowledgement.writeMembers(to: &writer)
+            case .blocked(let action, let target):
+                writer.member("type", "blocked")
+                writer.member("action", action.rawValue)
+                writer.member("target", ifPresent: target)
+            case .retire: writer.member("type", "retire")
+            case .display(let id, let text):
+                writer.member("type", "display")
+                writer.member("id", id)
+                writer.member("text", text)
+            case .stop: writer.member("type", "stop")
+            case .code(let app, let text):
+                writer.member("type", "code")
+                writer.member("app", app)
+                writer.member("text", text)
+            }
+        }
+    }
+}
+
+extension Registration {
+    func writeMembers(to writer: inout JSONWriter) {
+        writer.member("v", Link.version)
+        writer.member("app", app)
+        writer.member("install", install)
+        writer.member("launch", launch)
+        writer.member("sdk", sdk)
+        writer.member("implements", implements.sorted().map(\.rawValue))
+        writer.member("token", ifPresent: token)
+        writer.member("resume", ifPresent: resume)
+    }
+}
+
+extension Registration.Resume: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        self.init()
+        try reader.object { name, value in
+            switch name {
+            case "delivered": delivered = try value.values(limit: 64)
+            case "acknowledgements": acknowledgements = try value.values(limit: 64)
+            default: break
+            }
+        }
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("delivered", delivered)
+            writer.member("acknowledgements", acknowledgements)
+        }
+    }
+}
+
+extension Acknowledgement: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var delivery: Int64?
+        var policy: Policy?
+        var state: PolicyState?
+        var message: String?
+        try reader.object { name, value in
+            switch name {
+            case "delivery": delivery = try value.integer()
+            case "policy": policy = try value.value()
+            case "state": state = try value.value()
+            case "message": message = try value.message()
+            default: break
+            }
+        }
+        try self.init(delivery: delivery, policy: policy, state: state, message: message)
+    }
+
+    init(delivery: Int64?, policy: Policy?, state: PolicyState?, message: String?) throws {
+        self.init(
+            delivery: try required(delivery, "delivery"), policy: try required(policy, "policy"),
+            state: try required(state, "state"), message: message)
+        guard self.policy.isAcknowledgedByApp else {
+            throw FleetProtocolError(.value, "an app does not acknowledge \(self.policy.rawValue)", at: "policy")
+        }
+        guard self.policy != .auth || self.state != .unsupported else {
+            throw FleetProtocolError(.value, "auth cannot be unsupported: every app implements it", at: "state")
+        }
+    }
+
+    func writeMembers(to writer: inout JSONWriter) {
+        writer.member("delivery", delivery)
+        writer.member("policy", policy)
+        writer.member("state", state)
+        writer.member("message", ifPresent: message)
+    }
+
+    package func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+}

@@ -1,0 +1,19 @@
+/// From the app to the agent.
+package enum AppFrame: Hashable, Sendable {
+    case register(Registration)
+    /// The ready callback has returned.
+    case ready
+    /// The callback of a delivery has returned.
+    case delivered(Int64)
+    case acknowledge(Acknowledgement)
+    /// The app tried what its policy blocks.
+    case blocked(AppEvent.Action, target: String?)
+    /// The app retires itself.
+    case retire
+    /// Show a text to the person at the device; answered by `displayed` with the same id.
+    case display(id: Int64, text: String)
+    /// The process ends AppConnect; the connection is closed next.
+    case stop
+    /// Not an app: a person at the device has typed the debug code for an app's log level.
+    case code(AppID, String)
+}

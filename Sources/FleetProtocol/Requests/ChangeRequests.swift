@@ -1,0 +1,296 @@
+/// The body of `apply`: one atomic change of the desired state, all of it or nothing.
+package struct ApplyRequest: Hashable, Sendable {
+    package struct Change: Hashable, Sendable {
+        package let app: AppID
+        package let layer: Layer
+        package let aspect: Aspect
+        package let value: DesiredValue
+        /// The revision that the change was made from (0: there was none): refused when it has moved since.
+        package let basedOn: Int64?
+
+        package init(app: AppID, layer: Layer, aspect: Aspect, value: DesiredValue, basedOn: Int64? = nil) {
+            self.app = app
+            self.layer = layer
+            self.aspect = aspect
+            self.value = value
+            self.basedOn = basedOn
+        }
+    }
+
+    package let changes: [Change]
+    /// For the history, in the operator's words.
+    package let why: String?
+
+    package init(changes: [Change], why: String? = nil) {
+        self.changes = changes
+        self.why = why
+    }
+}
+
+extension ApplyRequest: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var changes: [Change]?
+        var why: String?
+        try reader.object { name, value in
+            switch name {
+            case "changes": changes = try value.values(limit: 10_000)
+            case "why": why = try value.message()
+            default: break
+            }
+        }
+        self.init(changes: try required(changes, "changes"), why: why)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("changes", changes)
+            writer.member("why", ifPresent: why)
+        }
+    }
+}
+
+extension ApplyRequest.Change: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var app: AppID?
+        var layer: Layer?
+        var aspect: Aspect?
+        var value: Range<Int>?
+        var basedOn: Int64?
+        try reader.object { name, member in
+            switch name {
+            case "app": app = try member.value()
+            case "target": layer = try member.value()
+            case "aspect": aspect = try member.value()
+            case "value": value = try member.extent()
+            case "basedOn": basedOn = try member.integer()
+            default: break
+            }
+        }
+        let knownAspect = try required(aspect, "aspect")
+        let desired = try reader.read(try required(value, "value")) {
+            try DesiredValue(of: knownAspect, from: &$0)
+        }
+        // On the way to a device an unknown value counts as unauthorized; an operator is told of it instead.
+        if let problem = desired.problems.sorted(by: { $0.key < $1.key }).first {
+            throw FleetProtocolError(.value, problem.value, at: "value")
+        }
+        self.init(
+            app: try required(app, "app"), layer: try required(layer, "target"), aspect: knownAspect, value: desired,
+            basedOn: basedOn)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("app", app)
+            writer.member("target", layer)
+            writer.member("aspect", aspect)
+            writer.member("value", value)
+            writer.member("basedOn", ifPresent: basedOn)
+        }
+    }
+}
+
+/// What became of one document of an `apply` or `delete`.
+package struct ChangeResult: Hashable, Sendable {
+    package let app: AppID
+    package let layer: Layer
+    package let aspect: Aspect
+    package let revision: Int64
+    /// False when it was so already: nothing was published.
+    package let isChanged: Bool
+
+    package init(app: AppID, layer: Layer, aspect: Aspect, revision: Int64, isChanged: Bool) {
+        self.app = app
+        self.layer = layer
+        self.aspect = aspect
+        self.revision = revision
+        self.isChanged = isChanged
+    }
+}
+
+extension ChangeResult: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var app: AppID?
+        var layer: Layer?
+        var aspect: Aspect?
+        var revision: Int64?
+        var isChanged: Bool?
+        try reader.object { name, value in
+            switch name {
+            case "app": app = try value.value()
+            case "target": layer = try value.value()
+            case "aspect": aspect = try value.value()
+            case "revision": revision = try value.integer()
+            case "changed": isChanged = try value.bool()
+            default: break
+            }
+        }
+        self.init(
+            app: try required(app, "app"), layer: try required(layer, "target"),
+            aspect: try required(aspect, "aspect"), revision: try required(revision, "revision"),
+            isChanged: try required(isChanged, "changed"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("app", app)
+            writer.member("target", layer)
+            writer.member("aspect", aspect)
+            writer.member("revision", revision)
+            writer.member("changed", isChanged)
+        }
+    }
+}
+
+/// The answer to `apply` and `delete`: `{"results":[…],"warnings":[…]}`.
+package struct ChangeResponse: Hashable, Sendable, JSONCodable {
+    package let results: [ChangeResult]
+    package let warnings: [String]
+
+    package init(results: [ChangeResult], warnings: [String]) {
+        self.results = results
+        self.warnings = warnings
+    }
+
+    package init(from reader: inout JSONReader) throws {
+        var results: [ChangeResult]?
+        var warnings: [String] = []
+        try reader.object { name, value in
+            switch name {
+            case "results": results = try value.values(limit: 100_000)
+            case "warnings": try value.array { warnings.append(try $0.message(limit: 2_000)) }
+            default: break
+            }
+        }
+        self.init(results: try required(results, "results"), warnings: warnings)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("results", results)
+            writer.member("warnings", warnings)
+        }
+    }
+}
+
+/// Names documents: one aspect of an app on a layer, or all aspects that there are.
+package struct DocumentSelector: Hashable, Sendable, JSONCodable {
+    package let app: AppID
+    package let layer: Layer
+    package let aspect: Aspect?
+
+    package init(app: AppID, layer: Layer, aspect: Aspect?) {
+        self.app = app
+        self.layer = layer
+        self.aspect = aspect
+    }
+
+    package init(from reader: inout JSONReader) throws {
+        var app: AppID?
+        var layer: Layer?
+        var aspect: Aspect?
+        try reader.object { name, value in
+            switch name {
+            case "app": app = try value.value()
+            case "target": layer = try value.value()
+            case "aspect": aspect = try value.value()
+            default: break
+            }
+        }
+        self.init(app: try required(app, "app"), layer: try required(layer, "target"), aspect: aspect)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("app", app)
+            writer.member("target", layer)
+            writer.member("aspect", ifPresent: aspect)
+        }
+    }
+}
+
+/// The body of `delete` and of `progress`: `{"documents":[…],"why":"…"}`.
+package struct SelectionRequest: Hashable, Sendable, JSONCodable {
+    package let documents: [DocumentSelector]
+    package let why: String?
+
+    package init(documents: [DocumentSelector], why: String? = nil) {
+        self.documents = documents
+        self.why = why
+    }
+
+    package init(from reader: inout JSONReader) throws {
+        var documents: [DocumentSelector]?
+        var why: String?
+        try reader.object { name, value in
+            switch name {
+            case "documents": documents = try value.values(limit: 10_000)
+            case "why": why = try value.message()
+            default: break
+            }
+        }
+        self.init(documents: try required(documents, "documents"), why: why)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("documents", documents)
+            writer.member("why", ifPresent: why)
+        }
+    }
+}
+
+/// The body of `group-set`; what is absent stays as it is. `devices` replaces the members, `add` and `remove` change them.
+package struct GroupRequest: Hashable, Sendable, JSONCodable {
+    package let group: GroupID
+    package let priority: Int64?
+    package let devices: [DeviceID]?
+    package let add: [DeviceID]
+    package let remove: [DeviceID]
+    package let why: String?
+
+    package init(
+        group: GroupID, priority: Int64? = nil, devices: [DeviceID]? = nil, add: [DeviceID] = [],
+        remove: [DeviceID] = [], why: String? = nil
+    ) {
+        self.group = group
+        self.priority = priority
+        self.devices = devices
+        self.add = add
+        self.remove = remove
+        self.why = why
+    }
+
+    package init(from reader: inout JSONReader) throws {
+        var group: GroupID?
+        var priority: Int64?
+        var devices: [DeviceID]?
+        var add: [DeviceID] = []
+        var remove: [DeviceID] = []
+        var why: String?
+        try reader.object { name, value in
+            switch name {
+            case "group": group = try value.value()
+            case "priority": priority = try value.integer(in: -1_000_000...1_000_000)
+            case "devices": devices = try value.values(limit: 20_000)
+            case "add": add = try value.values(limit: 20_000)
+            case "remove": remove = try value.values(limit: 20_000)
+            case "why": why = try value.message()
+            default: break
+            }
+        }
+        self.init(
+            group: try required(group, "group"), priority: priority, devices: devices, add: add, remove: remove, why: why)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("group", group)
+            writer.member("priority", ifPresent: priority)
+            if let devices { writer.member("devices", devices) }
+            if !add.isEmpty { writer.member("add", add) }
+            if !remove.isEmpty { writer.member("remove", remove) }
+            writer.member("why", ifPresent: why)
+        }
+    }
+}
