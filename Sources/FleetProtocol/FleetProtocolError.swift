@@ -2,7 +2,9 @@
 public struct FleetProtocolError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of mistake. New ones may come, so a `switch` over them needs a `default`.
     public struct Code: Hashable, Sendable {
-        enum Raw { case syntax, missing, type, value, tooLarge, tooDeep, duplicate, version, signature, unknownKey, mismatch }
+        enum Raw {
+            case syntax, missing, type, value, tooLarge, tooDeep, duplicate, version, signature, unknownKey, mismatch
+        }
         let raw: Raw
         /// Not JSON as RFC 8259 has it.
         public static let syntax = Code(raw: .syntax)

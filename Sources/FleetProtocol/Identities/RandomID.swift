@@ -29,8 +29,9 @@ package struct RandomID: Hashable, Sendable, CustomStringConvertible, JSONCodabl
             if [8, 13, 18, 23].contains(index) {
                 guard byte == UInt8(ascii: "-") else { return nil }
             } else {
-                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+                guard
+                    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                        || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
                 else { return nil }
             }
         }

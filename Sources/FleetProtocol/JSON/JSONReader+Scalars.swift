@@ -218,4 +218,3 @@ extension JSONReader {
         return value
     }
 }
-

@@ -161,7 +161,8 @@ package struct JSONReader: ~Copyable {
         let count = names.count - outer
         let isNew: Bool
         if count < 24, !hasEscape(range) {
-            isNew = seen.isEmpty
+            isNew =
+                seen.isEmpty
                 ? !names[outer...].contains { same($0, range) } : seen.insert(name).inserted
         } else {
             if seen.isEmpty {

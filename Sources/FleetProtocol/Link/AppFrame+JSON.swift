@@ -34,7 +34,9 @@ extension AppFrame: JSONCodable {
             case "sdk": sdk = try value.message(limit: 64)
             case "implements":
                 // A callback that this agent does not know is one that it never asks for.
-                try value.array(limit: 64) { if let known = Callback(rawValue: try $0.string()) { implements.insert(known) } }
+                try value.array(limit: 64) {
+                    if let known = Callback(rawValue: try $0.string()) { implements.insert(known) }
+                }
             case "token": token = try value.string(limit: 200)
             case "resume": resume = try value.value()
             case "delivery": delivery = try value.integer()

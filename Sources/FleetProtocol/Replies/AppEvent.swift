@@ -26,7 +26,8 @@ package struct AppEvent: Hashable, Sendable {
     package var target: String?
     package var message: String?
 
-    package init(header: EventHeader, kind: Kind, action: Action? = nil, target: String? = nil, message: String? = nil) {
+    package init(header: EventHeader, kind: Kind, action: Action? = nil, target: String? = nil, message: String? = nil)
+    {
         self.header = header
         self.kind = kind
         self.action = action

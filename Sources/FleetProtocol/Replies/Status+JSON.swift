@@ -180,7 +180,8 @@ extension Status.Refusal: JSONCodable {
             default: break
             }
         }
-        self.init(topic: try required(topic, "topic"), reason: try required(reason, "reason"), at: try required(at, "at"))
+        self.init(
+            topic: try required(topic, "topic"), reason: try required(reason, "reason"), at: try required(at, "at"))
     }
 
     package func write(to writer: inout JSONWriter) {

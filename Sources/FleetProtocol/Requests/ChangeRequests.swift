@@ -280,7 +280,8 @@ package struct GroupRequest: Hashable, Sendable, JSONCodable {
             }
         }
         self.init(
-            group: try required(group, "group"), priority: priority, devices: devices, add: add, remove: remove, why: why)
+            group: try required(group, "group"), priority: priority, devices: devices, add: add, remove: remove,
+            why: why)
     }
 
     package func write(to writer: inout JSONWriter) {

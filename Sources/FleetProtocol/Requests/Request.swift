@@ -111,7 +111,8 @@ extension Response: JSONCodable {
         }
         _ = try required(version, "v")
         self.id = try required(id, "id")
-        result = try required(isSuccess, "ok")
+        result =
+            try required(isSuccess, "ok")
             ? .success(try required(body, "body"), next: next) : .failure(try required(failure, "error"))
     }
 

@@ -145,7 +145,9 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
             } else {
                 return nil
             }
-            guard let hours = number(2), take(":"), let minutes = number(2), hours < 24, minutes < 60 else { return nil }
+            guard let hours = number(2), take(":"), let minutes = number(2), hours < 24, minutes < 60 else {
+                return nil
+            }
             return sign * (hours * 60 + minutes)
         }
     }

@@ -1,0 +1,109 @@
+package import FleetProtocol
+
+/// The singleton state of one app on the device: kept on disk, told to the app, reported to the controller.
+package struct AppRecord: Hashable, Sendable {
+    /// A retirement that has taken effect. It ends only by a deciding auth document that was changed later.
+    package struct Latch: Hashable, Sendable {
+        var change: Revision
+        var reason: AuthReason
+        var message: String
+    }
+
+    package let id: AppID
+    package var install: RandomID
+    package var launch: RandomID
+    package var sdk: String
+    package var implements: Set<Callback>
+    /// Whether this installation has had a ready callback.
+    package var wasReady = false
+    package var nextDelivery: Int64
+    package var managed: ManagedPolicy = .unknown
+    package var authReason: AuthReason = .none
+    package var hasKeys = false
+    package var latch: Latch?
+    /// One record for each policy, by ``Policy/index``.
+    package var policies: [PolicyRecord]
+    package var managedTold = ToldValue<ManagedPolicy>()
+    package var availabilityTold = ToldValue<SecureServicesAvailability>()
+    /// When each log-level document's time began to run, and whether its code has been entered.
+    package var levelClocks: [Address: LevelClock] = [:]
+
+    package struct LevelClock: Hashable, Sendable {
+        var change: Revision
+        /// The running time at first receipt, in milliseconds.
+        var start: Int64
+        var isCodeAccepted = false
+    }
+
+    package init(_ registration: Registration, at time: Timestamp) {
+        id = registration.app
+        install = registration.install
+        launch = registration.launch
+        sdk = registration.sdk
+        implements = registration.implements
+        // Numbers of an earlier life of this record, which an app may still name, are below.
+        nextDelivery = max(1, time.milliseconds)
+        policies = Policy.allCases.map { PolicyRecord(default: $0, at: time) }
+    }
+
+    package subscript(policy: Policy) -> PolicyRecord {
+        get { policies[policy.index] }
+        set { policies[policy.index] = newValue }
+        _modify { yield &policies[policy.index] }
+    }
+
+    package var authState: AuthState {
+        guard case .auth(let state, _) = self[.auth].value else { return .unauthorized }
+        return state
+    }
+
+    package var authMessage: String {
+        guard case .auth(_, let message) = self[.auth].value else { return "" }
+        return message
+    }
+
+    package var logLevel: LogLevel {
+        guard case .logLevel(let level) = self[.logLevel].value else { return .status }
+        return level
+    }
+
+    package var secureServices: SecureServicesValue {
+        guard case .secureServices(let value) = self[.secureServices].value else { return SecureServicesValue() }
+        return value
+    }
+
+    /// Keys can be used while the app is authorized, has some, and nobody has locked it.
+    package var availability: SecureServicesAvailability {
+        authState == .authorized && hasKeys && !secureServices.isLocked ? .available : .unavailable
+    }
+
+    package var properties: AppProperties {
+        AppProperties(
+            managed: managed, authReason: authReason, availability: availability, values: policies.map(\.value))
+    }
+
+    /// A process that is not this one has been told what this installation was told, but answers only for itself: what
+    /// was delivered without an answer is delivered again.
+    mutating func beginLaunch() {
+        for index in policies.indices {
+            policies[index].sent = nil
+            if policies[index].told?.outcome == .delivered, Policy.allCases[index].isAcknowledgedByApp {
+                policies[index].told = nil
+            }
+        }
+        managedTold.sent = nil
+        availabilityTold.sent = nil
+    }
+
+    /// A new installation has been told nothing.
+    mutating func beginInstallation(_ install: RandomID) {
+        self.install = install
+        wasReady = false
+        for index in policies.indices {
+            policies[index].told = nil
+            policies[index].sent = nil
+        }
+        managedTold = ToldValue()
+        availabilityTold = ToldValue()
+    }
+}

@@ -1,0 +1,164 @@
+import FleetProtocol
+
+extension DeviceCore {
+    mutating func received(_ topic: String, _ payload: [UInt8], at now: Now) {
+        guard session != nil, let address = Address(topic: topic, in: enrollment.fleet) else { return }
+        switch address {
+        case .barrier(.device(device)): receivedBarrier(payload, at: now)
+        case .hello(device): receivedHello(payload, at: now)
+        case .heartbeat: receivedHeartbeat(payload, at: now)
+        case .received(device): receivedMark(payload, at: now)
+        case .presence(.device(device)): receivedOwnPresence(payload)
+        case .trust:
+            if !payload.isEmpty { receivedTrust(payload, at: now) }
+        case .desired, .groupMeta, .membership:
+            // An empty message only means that the broker forgot: what was accepted stays until it is replaced.
+            if !payload.isEmpty { receivedDocument(topic, address, payload, at: now) }
+        case .barrier, .hello, .received, .presence, .reply, .request, .response: break
+        }
+    }
+
+    private mutating func receivedDocument(_ topic: String, _ address: Address, _ wire: [UInt8], at now: Now) {
+        do {
+            try accept(wire, at: address, now)
+        } catch let error as FleetProtocolError where error.code == .unknownKey {
+            // The trust document that names the key may be on its way.
+            guard let session, !session.barriers.isEmpty, session.held.count < Self.maximumHeld else {
+                return refuse(topic, error, at: now)
+            }
+            self.session?.held.append((topic, wire))
+        } catch {
+            refuse(topic, error, at: now)
+        }
+    }
+
+    mutating func retryHeld(isFinal: Bool, at now: Now) {
+        guard let held = session?.held, !held.isEmpty else { return }
+        session?.held = []
+        for (topic, wire) in held {
+            guard let address = Address(topic: topic, in: enrollment.fleet) else { continue }
+            do {
+                try accept(wire, at: address, now)
+            } catch let error as FleetProtocolError where error.code == .unknownKey && !isFinal {
+                session?.held.append((topic, wire))
+            } catch {
+                refuse(topic, error, at: now)
+            }
+        }
+    }
+
+    /// Takes a document that is signed by a trusted key, belongs here, and is not older than what was here before.
+    private mutating func accept(_ wire: [UInt8], at address: Address, _ now: Now) throws {
+        let mark = state.marks[address]
+        let digest = Digest(of: wire)
+        if let mark, mark.digest == digest, isKept(address, mark) { return }
+        let signed = try SignedDocument(wire: wire)
+        guard signed.kind == .desired else { throw FleetProtocolError(.mismatch, "a document of another kind") }
+        guard let key = trust.key(signed.keyID) else {
+            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
+        }
+        guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
+        let document = try DesiredDocument(payload: signed.payload, in: enrollment.fleet)
+        guard document.fleet == enrollment.fleetUUID else {
+            throw FleetProtocolError(.mismatch, "another fleet's document", at: "fleet")
+        }
+        guard document.address == address else {
+            throw FleetProtocolError(.mismatch, "this document belongs to \(document.topic)", at: "topic")
+        }
+        guard document.revision.epoch >= enrollment.epoch else {
+            throw FleetProtocolError(
+                .mismatch, "epoch \(document.revision.epoch), where \(enrollment.epoch) is known already", at: "epoch")
+        }
+        if let mark {
+            guard document.revision >= mark.revision else {
+                throw FleetProtocolError(
+                    .mismatch, "revision \(document.revision), where \(mark.revision) was here already", at: "revision")
+            }
+            if document.revision == mark.revision, let known = mark.digest, known != digest {
+                throw FleetProtocolError(
+                    .mismatch, "revision \(document.revision) was here with other content", at: "revision")
+            }
+        }
+        keep(document, wire, digest)
+        took(document, at: now)
+    }
+
+    /// Whether the document of this mark is kept, if it is one that is kept at all.
+    private func isKept(_ address: Address, _ mark: DocumentMark) -> Bool {
+        documents[address].map { $0.revision == mark.revision } ?? tombstones.contains(address)
+    }
+
+    private mutating func keep(_ document: DesiredDocument, _ wire: [UInt8], _ digest: Digest) {
+        let address = document.address
+        let mark = DocumentMark(revision: document.revision, digest: digest)
+        state.marks[address] = mark
+        state.highest = max(state.highest, document.revision)
+        batch.changes.append(.mark(address, mark))
+        if document.isTombstone {
+            documents[address] = nil
+            state.documents[address] = nil
+            tombstones.insert(address)
+            batch.changes.append(.document(address, nil))
+        } else {
+            documents[address] = document
+            state.documents[address] = wire
+            tombstones.remove(address)
+            batch.changes.append(.document(address, wire))
+        }
+    }
+
+    private mutating func took(_ document: DesiredDocument, at now: Now) {
+        switch document.address {
+        case .desired(_, let app, _): settle(app, at: now)
+        case .groupMeta: for app in state.apps.keys { settle(app, at: now) }
+        case .membership:
+            // Before the first barrier, all of it is fetched together; later, only what is new.
+            if session?.isPastFirst == true, membershipGroups != session?.wantedGroups ?? state.groups {
+                fetch([], groups: membershipGroups, at: now)
+            }
+        default: break
+        }
+    }
+
+    /// The groups that the membership document names.
+    var membershipGroups: [GroupID] {
+        guard case .membership(let groups)? = documents[.membership(device)]?.content else { return [] }
+        return groups
+    }
+
+    mutating func refuse(_ topic: String, _ error: any Error, at now: Now) {
+        let reason = Text.printable("\(error)", limit: 200)
+        log(.warning, "refused a document", "\(topic): \(reason)")
+        refusals.removeAll { $0.topic == topic && $0.reason == reason }
+        refusals.append(Status.Refusal(topic: topic, reason: reason, at: now.wall))
+        if refusals.count > Status.maximumRefusals { refusals.removeFirst() }
+        batch.reportedApps.formUnion(state.apps.keys)
+    }
+
+    // MARK: Layers
+
+    /// What the layers say about one aspect of an app: the deciding document first.
+    func candidates(_ app: AppID, _ aspect: Aspect) -> [DesiredDocument] {
+        var found: [DesiredDocument] = []
+        if let document = documents[.desired(.device(device), app, aspect)] { found.append(document) }
+        for group in groupsByPriority {
+            if let document = documents[.desired(.group(group), app, aspect)] { found.append(document) }
+        }
+        if let document = documents[.desired(.all, app, aspect)] { found.append(document) }
+        return found
+    }
+
+    /// The higher priority first, then the smaller id.
+    private var groupsByPriority: [GroupID] {
+        guard state.groups.count > 1 else { return state.groups }
+        return state.groups.sorted { left, right in
+            let (leftPriority, rightPriority) = (priority(left), priority(right))
+            return leftPriority != rightPriority ? leftPriority > rightPriority : left < right
+        }
+    }
+
+    private func priority(_ group: GroupID) -> Int64 {
+        guard case .groupMeta(let meta)? = documents[.groupMeta(group)]?.content else { return 0 }
+        return meta.priority
+    }
+}

@@ -1,0 +1,86 @@
+package import FleetProtocol
+
+extension DeviceCore {
+    mutating func publishStatus(of id: AppID, at now: Now) {
+        guard state.apps[id] != nil else { return }
+        sequence += 1
+        guard let status = status(of: id, at: now) else { return }
+        batch.effects.append(.publish(.reply(device, id, .status), status.wire, retain: true))
+    }
+
+    /// What would be reported of an app now.
+    package func status(of id: AppID, at now: Now) -> Status? {
+        guard let app = state.apps[id] else { return nil }
+        return Status(
+            fleet: enrollment.fleet, device: device, app: id,
+            order: ReportOrder(incarnation: enrollment.incarnation, boot: state.boot, sequence: sequence),
+            at: now.wall, agent: agentVersion, sdk: app.sdk, isRunning: processes[id] != nil,
+            isReady: processes[id]?.phase == .ready, managed: app.managed, authState: app.authState,
+            authReason: app.authReason, authMessage: app.authMessage, keys: app.hasKeys ? .present : .destroyed,
+            secureServices: app.availability, logLevel: app.logLevel, events: eventNumber,
+            policies: app.policies.map(\.report), refusals: refusals)
+    }
+
+    // MARK: Events
+
+    /// Numbers an event and keeps it until the controller has it.
+    mutating func keep(
+        _ kind: AppEvent.Kind, of app: AppID, action: AppEvent.Action? = nil, target: String? = nil,
+        message: String? = nil, at now: Now
+    ) {
+        let event = AppEvent(
+            header: nextHeader(app, at: now), kind: kind, action: action, target: target,
+            message: message.map { Text.printable($0, limit: 500) })
+        keep(KeptEvent(body: .event(event)))
+    }
+
+    mutating func keepLevelChange(
+        of app: AppID, from old: LogLevel, to new: LogLevel, _ why: LogLevelChange.Why, until: Timestamp?, at now: Now
+    ) {
+        let change = LogLevelChange(header: nextHeader(app, at: now), old: old, new: new, why: why, until: until)
+        keep(KeptEvent(body: .logLevel(change)))
+    }
+
+    private mutating func nextHeader(_ app: AppID, at now: Now) -> EventHeader {
+        eventNumber += 1
+        return EventHeader(
+            device: device, app: app, incarnation: enrollment.incarnation, boot: state.boot, number: eventNumber,
+            oldest: eventNumber, at: now.wall)
+    }
+
+    private mutating func keep(_ event: KeptEvent) {
+        state.events.append(event)
+        batch.changes.append(.event(event))
+        if state.events.count > Self.maximumEvents {
+            let oldest = state.events.removeFirst().header
+            batch.changes.append(.dropEvents(boot: oldest.boot, through: oldest.number))
+            log(.warning, "an event was dropped: the controller has not confirmed any for long", app: oldest.app)
+        }
+        batch.reportedApps.insert(event.header.app)
+        if session?.isPastFirst == true { send(event) }
+        if session != nil, session?.eventsDueAt == nil { session?.eventsDueAt = state.running.total + Self.eventRetry }
+    }
+
+    /// Sends all that the controller has not confirmed, the oldest first.
+    mutating func sendEvents(at now: Now) {
+        guard session?.isPastFirst == true else { return }
+        for event in state.events { send(event) }
+        session?.eventsDueAt = state.events.isEmpty ? nil : state.running.total + Self.eventRetry
+    }
+
+    private mutating func send(_ event: KeptEvent) {
+        let boot = event.header.boot
+        let oldest = state.events.first { $0.header.boot == boot }?.header.number ?? event.header.number
+        batch.effects.append(.publish(event.address, event.wire(oldest: oldest), retain: false))
+    }
+
+    /// The controller has stored everything up to this mark.
+    mutating func drop(through mark: EventMark) {
+        guard mark.incarnation == enrollment.incarnation else { return }
+        let before = state.events.count
+        state.events.removeAll { $0.header.boot == mark.boot && $0.header.number <= mark.number }
+        guard state.events.count < before else { return }
+        batch.changes.append(.dropEvents(boot: mark.boot, through: mark.number))
+        if state.events.isEmpty { session?.eventsDueAt = nil }
+    }
+}

@@ -1,0 +1,250 @@
+package import FleetProtocol
+
+extension DeviceCore {
+    /// One connection to the broker.
+    struct Session {
+        enum Barrier {
+            /// Trust, membership, groups and control topics stand.
+            case first
+            /// The documents of these apps are here, and of these groups when they are new.
+            case documents(Set<AppID>, groups: [GroupID]?)
+        }
+
+        let connection: RandomID
+        let since: Timestamp
+        var nextBarrier: Int64 = 1
+        var barriers: [Int64: Barrier] = [:]
+        var isPastFirst = false
+        /// Apps whose documents were fetched on this connection.
+        var fetched: Set<AppID> = []
+        /// The groups that are to count once their documents are here.
+        var wantedGroups: [GroupID]?
+        var isGreeted = false
+        /// The time that the controller said last on this connection.
+        var controllerTime: Timestamp?
+        /// Documents of unknown keys, until the newest trust is known.
+        var held: [(topic: String, payload: [UInt8])] = []
+        var reportsDueAt: Int64?
+        var areReportsLive = false
+        var eventsDueAt: Int64?
+    }
+
+    static let maximumHeld = 256
+
+    /// Whether what the broker has shown of this app is all, and the controller's wish.
+    func isCertain(of app: AppID) -> Bool {
+        guard let session else { return false }
+        return session.isGreeted && session.fetched.contains(app)
+    }
+
+    mutating func connected(_ connection: RandomID, at now: Now) {
+        session = Session(connection: connection, since: now.wall)
+        subscribe(
+            [
+                .one(.trust), .one(.membership(device)), .one(.presence(.device(device))), .one(.presence(.controller)),
+                .one(.heartbeat), .one(.hello(device)), .one(.received(device)), .one(.barrier(.device(device))),
+            ] + state.groups.map { .one(.groupMeta($0)) }, for: .first)
+    }
+
+    mutating func subscribed(_ barrier: Int64) {
+        guard let session, let purpose = session.barriers[barrier] else { return }
+        if case .first = purpose { batch.isPresenceDue = true }
+        let marker = BarrierMarker(connection: session.connection, counter: barrier)
+        batch.effects.append(.publish(.barrier(.device(device)), marker.json, retain: false))
+    }
+
+    mutating func receivedBarrier(_ payload: [UInt8], at now: Now) {
+        guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == session?.connection,
+            let purpose = session?.barriers.removeValue(forKey: marker.counter)
+        else { return }  // Of an earlier connection, or no marker of ours.
+        switch purpose {
+        case .first:
+            session?.isPastFirst = true
+            retryHeld(isFinal: false, at: now)
+            let wanted = membershipGroups
+            fetch(Set(state.apps.keys), groups: wanted == state.groups ? nil : wanted, at: now)
+        case .documents(let apps, let groups):
+            retryHeld(isFinal: true, at: now)
+            fetched(apps, groups: groups, at: now)
+        }
+    }
+
+    /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new.
+    mutating func fetch(_ apps: Set<AppID>, groups: [GroupID]? = nil, at now: Now) {
+        let newGroups = (groups ?? []).filter { !state.groups.contains($0) }
+        var filters: [TopicFilter] = newGroups.map { .one(.groupMeta($0)) }
+        for app in apps.sorted() {
+            filters.append(.aspects(.all, app))
+            filters += state.groups.map { .aspects(.group($0), app) }
+            filters.append(.aspects(.device(device), app))
+        }
+        for app in state.apps.keys.sorted() { filters += newGroups.map { .aspects(.group($0), app) } }
+        if let groups { session?.wantedGroups = groups }
+        guard !filters.isEmpty else { return fetched(apps, groups: groups, at: now) }
+        subscribe(filters, for: .documents(apps, groups: groups))
+    }
+
+    private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, at now: Now) {
+        session?.fetched.formUnion(apps)
+        if session?.reportsDueAt == nil, session?.areReportsLive == false {
+            let due = state.running.total + jitter
+            session?.reportsDueAt = due
+        }
+        if let groups, groups == session?.wantedGroups { change(to: groups) }
+        for app in state.apps.keys { settle(app, at: now) }
+    }
+
+    /// From now on these groups count. What only the others said is forgotten; its marks stay.
+    private mutating func change(to groups: [GroupID]) {
+        session?.wantedGroups = nil
+        let left = Set(state.groups).subtracting(groups)
+        state.groups = groups
+        batch.changes.append(.groups(groups))
+        guard !left.isEmpty else { return }
+        for address in documents.keys where address.group.map(left.contains) ?? false {
+            documents[address] = nil
+            state.documents[address] = nil
+            batch.changes.append(.document(address, nil))
+        }
+        batch.effects.append(
+            .unsubscribe(
+                left.sorted().flatMap { group in
+                    [.one(.groupMeta(group))] + state.apps.keys.sorted().map { .aspects(.group(group), $0) }
+                }))
+    }
+
+    private mutating func subscribe(_ filters: [TopicFilter], for purpose: Session.Barrier) {
+        guard let number = session?.nextBarrier else { return }
+        session?.nextBarrier += 1
+        session?.barriers[number] = purpose
+        batch.effects.append(.subscribe(filters, barrier: number))
+    }
+
+    /// Up to a quarter of a second, from the random name of the connection: a fleet that comes back together does not
+    /// report at one moment.
+    private var jitter: Int64 {
+        guard let session else { return 0 }
+        return Int64(session.connection.text.utf8.reduce(UInt32(7)) { $0 &* 31 &+ UInt32($1) } % 250)
+    }
+
+    // MARK: Presence
+
+    var presence: Presence? {
+        guard let session else { return nil }
+        return Presence(
+            state: .online, incarnation: enrollment.incarnation, boot: state.boot, connection: session.connection,
+            since: session.since, agent: agentVersion,
+            apps: state.apps.values.sorted { $0.id < $1.id }.map {
+                Presence.App(id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue))
+            })
+    }
+
+    /// The will of a connection that is about to be made.
+    package func will(connection: RandomID, at time: Timestamp) -> Presence {
+        Presence(
+            state: .offline, incarnation: enrollment.incarnation, boot: state.boot, connection: connection, since: time,
+            agent: agentVersion, apps: [])
+    }
+
+    mutating func publishPresence(_ presenceState: Presence.State, at now: Now) {
+        guard let presence else { return }
+        let said = presenceState == .online ? presence : presence.will
+        batch.effects.append(.publish(.presence(.device(device)), said.json, retain: true))
+    }
+
+    /// An old will may arrive after this connection's presence: whoever is connected says so again.
+    mutating func receivedOwnPresence(_ payload: [UInt8]) {
+        guard let session, let said = try? Presence(json: payload, limit: Presence.maximumSize), said.state == .offline,
+            session.barriers.values.allSatisfy({ if case .first = $0 { false } else { true } })
+        else { return }
+        batch.isPresenceDue = true
+    }
+
+    mutating func announceEnd(at now: Now) {
+        for id in processes.keys { batch.reportedApps.insert(id) }
+        processes = [:]
+        links = [:]
+        publishPresence(.offline, at: now)
+        batch.isPresenceDue = false
+        batch.isClockDue = true
+    }
+
+    // MARK: Contact
+
+    mutating func receivedHello(_ payload: [UInt8], at now: Now) {
+        let address = Address.hello(device)
+        do {
+            let hello: Hello = try verified(payload, .hello)
+            try check(hello.clock, at: address)
+            guard hello.device == device, let session, hello.connection == session.connection else { return }
+            contact(hello.clock, at: now)
+            self.session?.isGreeted = true
+            if let mark = hello.received { drop(through: mark) }
+            sendEvents(at: now)
+            for app in state.apps.keys { settle(app, at: now) }
+        } catch {
+            refuse(address.topic(in: enrollment.fleet), error, at: now)
+        }
+    }
+
+    mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) {
+        do {
+            let heartbeat: Heartbeat = try verified(payload, .heartbeat)
+            try check(heartbeat.clock, at: .heartbeat)
+            // Only after a hello that answered this connection, and only ever later ones: a heartbeat can be replayed.
+            guard let session, session.isGreeted, session.controllerTime.map({ heartbeat.clock.at > $0 }) ?? true else {
+                return
+            }
+            contact(heartbeat.clock, at: now)
+            for app in state.apps.keys { settle(app, at: now) }
+        } catch {
+            refuse(Address.heartbeat.topic(in: enrollment.fleet), error, at: now)
+        }
+    }
+
+    mutating func receivedMark(_ payload: [UInt8], at now: Now) {
+        let address = Address.received(device)
+        do {
+            let received: Received = try verified(payload, .received)
+            guard received.fleet == enrollment.fleetUUID, received.topic == address.topic(in: enrollment.fleet) else {
+                throw FleetProtocolError(.mismatch, "another fleet's or device's")
+            }
+            drop(through: received.mark)
+        } catch {
+            refuse(address.topic(in: enrollment.fleet), error, at: now)
+        }
+    }
+
+    private mutating func contact(_ clock: ControllerClock, at now: Now) {
+        session?.controllerTime = clock.at
+        state.contact = Contact(running: state.running.total, wall: now.wall)
+        state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
+        batch.isClockDue = true
+    }
+
+    private func check(_ clock: ControllerClock, at address: Address) throws {
+        guard clock.fleet == enrollment.fleetUUID, clock.topic == address.topic(in: enrollment.fleet) else {
+            throw FleetProtocolError(.mismatch, "another fleet's or device's")
+        }
+    }
+
+    private func verified<Content: JSONReadable>(_ payload: [UInt8], _ kind: SignedDocument.Kind) throws -> Content {
+        let signed = try SignedDocument(wire: payload)
+        guard signed.kind == kind else { throw FleetProtocolError(.mismatch, "a document of another kind") }
+        guard let key = trust.key(signed.keyID) else {
+            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
+        }
+        guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
+        return try Content(json: signed.payload, limit: SignedDocument.maximumSize)
+    }
+}
+
+extension Address {
+    /// The group that a desired topic speaks to.
+    var group: GroupID? {
+        switch self {
+        case .desired(.group(let group), _, _), .groupMeta(let group): group
+        default: nil
+        }
+    }
+}

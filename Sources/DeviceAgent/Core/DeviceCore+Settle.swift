@@ -1,0 +1,253 @@
+import FleetProtocol
+
+extension DeviceCore {
+    /// What should be in force for one policy of an app.
+    struct Decision {
+        var value: PolicyValue
+        var source: Address?
+        var revision: Int64 = 0
+        var problem: String?
+        /// For what the agent applies itself.
+        var outcome: Outcome = .applied
+        var message: String?
+
+        init(_ value: PolicyValue, by document: DesiredDocument? = nil, problem: String? = nil) {
+            self.value = value
+            source = document?.address
+            revision = document?.revision.number ?? 0
+            self.problem = problem
+        }
+    }
+
+    /// Brings an app's state in line with what its layers say, and tells the app. What would loosen anything waits until
+    /// the broker has shown all of it and the controller has confirmed it.
+    mutating func settle(_ id: AppID, at now: Now) {
+        guard let before = state.apps[id] else { return }
+        settleAlone(id, at: now)
+        guard let after = state.apps[id] else { return }
+        // The whitelist of "all authorized apps" follows from every app's authorization.
+        if (before.authState == .authorized) != (after.authState == .authorized) {
+            for other in state.apps.keys where other != id { settleAlone(other, at: now) }
+            settleAlone(id, at: now)
+        }
+    }
+
+    private mutating func settleAlone(_ id: AppID, at now: Now) {
+        guard var app = state.apps[id] else { return }
+        let before = app
+        let isCertain = isCertain(of: id)
+        settleManaged(&app, isCertain)
+        settleAuth(&app, isCertain, at: now)
+        for policy in Policy.allCases where policy != .auth && policy != .logLevel {
+            take(decision(on: policy, of: app), for: policy, &app, isCertain, at: now)
+        }
+        settleLogLevel(&app, isCertain, at: now)
+        if before.secureServices.isLocked != app.secureServices.isLocked {
+            keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
+        }
+        deliver(to: &app)
+        store(app, insteadOf: before)
+    }
+
+    /// Keeps a changed record: to be saved, and reported.
+    mutating func store(_ app: AppRecord, insteadOf before: AppRecord) {
+        guard app != before else { return }
+        state.apps[app.id] = app
+        batch.changedApps.insert(app.id)
+        batch.reportedApps.insert(app.id)
+    }
+
+    private func take(
+        _ decision: Decision, for policy: Policy, _ app: inout AppRecord, _ isCertain: Bool, at now: Now
+    ) {
+        let current = app[policy]
+        guard
+            isCertain || decision.value == current.value && decision.source == current.source
+                || decision.value.isTightening(of: current.value)
+        else { return }
+        app[policy].decide(
+            decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
+        if policy.isAcknowledgedByApp {
+            app[policy].refreshAttempt(at: now.wall)
+        } else if let problem = decision.problem {
+            app[policy].report(.rejected, problem, at: now.wall)
+        } else {
+            app[policy].report(decision.outcome, decision.message, at: now.wall)
+        }
+    }
+
+    private func settleManaged(_ app: inout AppRecord, _ isCertain: Bool) {
+        if app.latch?.reason == .selfRetired {
+            app.managed = .unknown
+        } else if Aspect.allCases.contains(where: { !candidates(app.id, $0).isEmpty }) {
+            app.managed = .managed
+        } else if isCertain {
+            app.managed = .unmanaged
+        }
+    }
+
+    // MARK: Authorization
+
+    private mutating func settleAuth(_ app: inout AppRecord, _ isCertain: Bool, at now: Now) {
+        let documents = candidates(app.id, .auth)
+        let deciding = documents.first(where: \.isRetirement) ?? documents.first
+        releaseLatch(&app, by: deciding, isCertain)
+        if app.latch == nil {
+            if let deciding, deciding.isRetirement {
+                latch(&app, change: deciding.change, reason: .policy, message: deciding.authMessage, at: now)
+            } else if let limit = app.secureServices.offline?.wipeAfter, let gone = runningSinceContact, gone >= limit {
+                latch(
+                    &app, change: state.highest, reason: .outOfContact,
+                    message: "This device has been out of contact for too long.", at: now)
+            }
+        }
+        let (decision, reason) = authDecision(app, deciding, at: now)
+        let previous = app[.auth]
+        take(decision, for: .auth, &app, isCertain, at: now)
+        if app[.auth] != previous || app.authReason == .none { app.authReason = reason }
+    }
+
+    private func authDecision(
+        _ app: AppRecord, _ deciding: DesiredDocument?, at now: Now
+    ) -> (Decision, AuthReason) {
+        if let latch = app.latch {
+            let value = PolicyValue.auth(.retired, message: latch.message)
+            let isMet = deciding?.isRetirement == true
+            return (
+                Decision(
+                    value, by: deciding,
+                    problem: isMet || deciding == nil
+                        ? nil : "retired (\(latch.reason)): only a later auth document ends that"),
+                latch.reason
+            )
+        }
+        if let limit = app.secureServices.offline?.blockAfter, let gone = sinceContact(now), gone >= limit {
+            let value = PolicyValue.auth(
+                .unauthorized, message: "This device has been out of contact for too long.")
+            return (
+                Decision(value, by: deciding, problem: "out of contact for longer than blockAfter"), .outOfContact
+            )
+        }
+        guard let deciding, case .aspect(let desired) = deciding.content,
+            case .auth(let state, let message) =
+                desired.content
+        else { return (Decision(.default(of: .auth)), .none) }
+        let problem = desired.problems[.auth]
+        return (
+            Decision(.auth(state, message: message), by: deciding, problem: problem),
+            problem == nil ? .policy : .unknownValue
+        )
+    }
+
+    /// Ends a retirement when an auth document that was changed after it decides. Keys begin anew.
+    private mutating func releaseLatch(_ app: inout AppRecord, by deciding: DesiredDocument?, _ isCertain: Bool) {
+        guard let latch = app.latch, let deciding, deciding.change > latch.change, isCertain,
+            case .aspect(let value) = deciding.content, value.problems.isEmpty
+        else { return }
+        if deciding.isRetirement {
+            app.latch = AppRecord.Latch(change: deciding.change, reason: .policy, message: deciding.authMessage)
+        } else {
+            app.latch = nil
+            app.hasKeys = true
+            batch.keyEffects.append(.createKeys(app.id))
+        }
+    }
+
+    /// Makes a retirement take effect: the keys go first, before anything is stored or said.
+    mutating func latch(
+        _ app: inout AppRecord, change: Revision, reason: AuthReason, message: String, at now: Now
+    ) {
+        app.latch = AppRecord.Latch(change: change, reason: reason, message: message)
+        batch.keyEffects.append(.destroyKeys(app.id))
+        app.hasKeys = false
+        keep(.wiped, of: app.id, message: "\(reason)", at: now)
+        log(.notice, "retired an app and destroyed its keys", "\(reason)", app: app.id)
+    }
+
+    /// Seconds of running time since the last contact; nil before the first.
+    private var runningSinceContact: Int64? {
+        state.contact.map { (state.running.total - $0.running) / 1_000 }
+    }
+
+    /// Seconds since the last contact by the larger of running time and wall clock.
+    private func sinceContact(_ now: Now) -> Int64? {
+        state.contact.map { contact in
+            max(state.running.total - contact.running, now.wall.milliseconds - contact.wall.milliseconds) / 1_000
+        }
+    }
+
+    /// The running time at which an offline limit of the app is next to be looked at.
+    func offlineDeadline(of app: AppRecord) -> Int64? {
+        guard let contact = state.contact, let offline = app.secureServices.offline, app.latch == nil else {
+            return nil
+        }
+        return [offline.blockAfter, offline.wipeAfter].compactMap { $0 }
+            .map { contact.running + $0 * 1_000 }.filter { $0 > state.running.total }.min()
+    }
+
+    // MARK: The other policies
+
+    private func decision(on policy: Policy, of app: AppRecord) -> Decision {
+        guard let aspect = policy.aspect else { return Decision(.default(of: policy)) }
+        guard let document = candidates(app.id, aspect).first, case .aspect(let desired) = document.content else {
+            return Decision(.default(of: policy))
+        }
+        if app.latch?.reason == .selfRetired {
+            return Decision(.default(of: policy), by: document, problem: "the app has retired itself")
+        }
+        let problem = desired.problems[policy]
+        switch desired.content {
+        case .config(let values): return Decision(.config(values), by: document, problem: problem)
+        case .dlp(let dlp): return Decision(value(of: policy, in: dlp), by: document, problem: problem)
+        case .secureServices(let value):
+            var decision = Decision(.secureServices(value), by: document, problem: problem)
+            if value.passcode?.isRequired == true {
+                decision.outcome = .unsupported
+                decision.message = "this agent has no passcode: the app's secure services stay unavailable"
+            }
+            return decision
+        case .unreadable: return Decision(app[policy].value, by: document, problem: problem)
+        case .auth, .logLevel: return Decision(app[policy].value)
+        }
+    }
+
+    private func value(of policy: Policy, in dlp: DLP) -> PolicyValue {
+        switch policy {
+        case .openIn:
+            switch dlp.openIn {
+            case .unauthorized: .openIn(.unauthorized, whitelist: [])
+            case .authorized: .openIn(.authorized, whitelist: [])
+            case .whitelist(let apps): .openIn(.whitelist, whitelist: apps)
+            case .appConnectApps: .openIn(.whitelist, whitelist: authorizedApps)
+            }
+        case .openFrom:
+            switch dlp.openFrom {
+            case .unauthorized: .openFrom(.unauthorized, whitelist: [])
+            case .authorized: .openFrom(.authorized, whitelist: [])
+            case .whitelist(let apps): .openFrom(.whitelist, whitelist: apps)
+            case .appConnectApps: .openFrom(.whitelist, whitelist: authorizedApps)
+            }
+        case .pasteboard: .pasteboard(dlp.pasteboard)
+        case .print: .print(dlp.print)
+        case .dragAndDrop: .dragAndDrop(dlp.dragAndDrop)
+        case .auth, .config, .secureFileIO, .secureServices, .logLevel: .default(of: policy)
+        }
+    }
+
+    /// The apps of this device that are authorized now.
+    private var authorizedApps: [AppID] {
+        state.apps.values.filter { $0.authState == .authorized }.map(\.id).sorted()
+    }
+}
+
+extension DesiredDocument {
+    var isRetirement: Bool {
+        guard case .aspect(let value) = content, case .auth(.retired, _) = value.content else { return false }
+        return true
+    }
+
+    var authMessage: String {
+        guard case .aspect(let value) = content, case .auth(_, let message) = value.content else { return "" }
+        return message
+    }
+}

@@ -1,0 +1,196 @@
+package import FleetProtocol
+
+/// Everything that a device's agent decides: events go in, effects come out. No clock, no I/O, no randomness of its own.
+///
+/// Call ``handle(_:at:)`` for each event and then ``takeEffects(at:)``, once for as many events as happened at one moment:
+/// their changes are one transaction, and each app's status is said once. Perform the effects in their order.
+package struct DeviceCore: Sendable {
+    package let enrollment: Enrollment
+    package let agentVersion: String
+    let signatures: SignatureCheck
+    package internal(set) var state: DeviceState
+    /// The signing keys that count now.
+    package internal(set) var trust: TrustDocument
+    /// What the layers say: decoded, without tombstones.
+    var documents: [Address: DesiredDocument] = [:]
+    /// Topics whose newest document on this run was a tombstone.
+    var tombstones: Set<Address> = []
+    var session: Session?
+    var links: [LinkID: AppID] = [:]
+    /// The processes that are connected as apps.
+    var processes: [AppID: AppProcess] = [:]
+    var refusals: [Status.Refusal] = []
+    var sequence: Int64 = 0
+    var eventNumber: Int64 = 0
+    var batch = Batch()
+    /// The running time at which the clock was saved last.
+    var clockSavedAt: Int64 = 0
+
+    /// What has to be done once the events of this moment are handled.
+    struct Batch {
+        var keyEffects: [DeviceEffect] = []
+        var changes: [StoreChange] = []
+        var effects: [DeviceEffect] = []
+        var logs: [DeviceEffect] = []
+        var changedApps: Set<AppID> = []
+        var reportedApps: Set<AppID> = []
+        var isPresenceDue = false
+        var isClockDue = false
+    }
+
+    struct AppProcess {
+        enum Phase { case registered, readySent, ready }
+
+        let link: LinkID
+        var phase: Phase
+    }
+
+    /// How many events are kept until the controller has them.
+    package static let maximumEvents = 1_000
+    /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.
+    static let eventRetry: Int64 = 30_000
+    /// The running time and contact are saved this often at most, in milliseconds.
+    static let clockInterval: Int64 = 60_000
+
+    /// Takes up what an earlier run has stored. Counts this start as a boot.
+    package init(
+        enrollment: Enrollment, agentVersion: String, state: DeviceState, signatures: SignatureCheck = .ed25519,
+        at now: Now
+    ) throws {
+        self.enrollment = enrollment
+        self.agentVersion = agentVersion
+        self.signatures = signatures
+        self.state = state
+        trust = try Self.trust(enrollment.trust, enrollment, signatures)
+        if let wire = state.trust {
+            let newer = try Self.trust(try SignedDocument(wire: wire), enrollment, signatures)
+            if newer.version > trust.version { trust = newer }
+        }
+        for (address, wire) in state.documents {
+            let signed = try SignedDocument(wire: wire)
+            documents[address] = try DesiredDocument(payload: signed.payload, in: enrollment.fleet)
+        }
+        for (address, floor) in enrollment.floors where state.marks[address].map({ $0.revision < floor }) ?? true {
+            self.state.marks[address] = DocumentMark(revision: floor, digest: nil)
+        }
+        self.state.boot += 1
+        self.state.running.observe(now)
+        clockSavedAt = self.state.running.total
+        batch.changes.append(.boot(self.state.boot))
+        batch.isClockDue = true
+        for id in self.state.apps.keys { settle(id, at: now) }
+    }
+
+    package var device: DeviceID { enrollment.device }
+
+    package mutating func handle(_ event: DeviceEvent, at now: Now) {
+        state.running.observe(now)
+        switch event {
+        case .connected(let connection): connected(connection, at: now)
+        case .disconnected: session = nil
+        case .subscribed(let barrier): subscribed(barrier)
+        case .message(let topic, let payload): received(topic, payload, at: now)
+        case .registered(let link, let registration): register(link, registration, at: now)
+        case .frame(let link, let frame): received(frame, on: link, at: now)
+        case .linkClosed(let link): closed(link, at: now)
+        case .registrationRefused(let app, let reason):
+            if state.apps[app] != nil { keep(.refused, of: app, message: reason, at: now) }
+        case .codeChecked(let app, let address, let link, let isRight):
+            codeChecked(app, address, link, isRight, at: now)
+        case .displayed(let link, let id, let isShown): batch.effects.append(.send(link, .displayed(id: id, isShown)))
+        case .tick: tick(at: now)
+        case .stopping: announceEnd(at: now)
+        }
+    }
+
+    /// What is to be done for all that was handled since the last call, in this order: keys, one transaction, the rest.
+    package mutating func takeEffects(at now: Now) -> [DeviceEffect] {
+        if batch.isPresenceDue { publishPresence(.online, at: now) }
+        if let due = session?.reportsDueAt, state.running.total >= due {
+            session?.reportsDueAt = nil
+            session?.areReportsLive = true
+            batch.reportedApps = Set(state.apps.keys)
+        }
+        if session?.areReportsLive == true {
+            for app in batch.reportedApps.sorted() { publishStatus(of: app, at: now) }
+        }
+        if batch.isClockDue {
+            batch.changes.append(.clock(state.running, state.contact, highest: state.highest))
+            clockSavedAt = state.running.total
+        }
+        batch.changes += batch.changedApps.sorted().compactMap { state.apps[$0].map(StoreChange.app) }
+        var effects = batch.keyEffects
+        if !batch.changes.isEmpty { effects.append(.store(batch.changes)) }
+        effects += batch.effects + batch.logs
+        batch = Batch()
+        return effects
+    }
+
+    /// The running time, in milliseconds, at which ``DeviceEvent/tick`` has something to do.
+    package var nextTick: Int64 {
+        var next = clockSavedAt + Self.clockInterval
+        if let due = session?.reportsDueAt { next = min(next, due) }
+        if let due = session?.eventsDueAt, !state.events.isEmpty { next = min(next, due) }
+        for app in state.apps.values {
+            if let due = levelDeadline(of: app) { next = min(next, due) }
+            if let due = offlineDeadline(of: app) { next = min(next, due) }
+        }
+        return max(next, state.running.total + 1)
+    }
+
+    package func isRunning(_ app: AppID) -> Bool { processes[app] != nil }
+
+    private mutating func tick(at now: Now) {
+        for id in state.apps.keys { settle(id, at: now) }
+        if let due = session?.eventsDueAt, state.running.total >= due { sendEvents(at: now) }
+        if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }
+    }
+
+    mutating func log(
+        _ level: DeviceEffect.LogEntry.Level, _ message: String, _ detail: String? = nil, app: AppID? = nil
+    ) {
+        batch.logs.append(.log(DeviceEffect.LogEntry(level: level, message: message, app: app, detail: detail)))
+    }
+
+    private static func trust(
+        _ signed: SignedDocument, _ enrollment: Enrollment, _ signatures: SignatureCheck
+    ) throws -> TrustDocument {
+        guard signed.kind == .trust, signatures.isValid(signed, enrollment.rootKey) else {
+            throw FleetProtocolError(.signature, "the trust document is not signed by the fleet's root key")
+        }
+        let document = try TrustDocument(json: signed.payload, limit: SignedDocument.maximumSize)
+        guard document.fleet == enrollment.fleetUUID,
+            document.topic == Address.trust.topic(in: enrollment.fleet)
+        else { throw FleetProtocolError(.mismatch, "the trust document is another fleet's") }
+        return document
+    }
+
+    /// A trust document that arrived: the newest version counts, and one version has one content.
+    mutating func receivedTrust(_ wire: [UInt8], at now: Now) {
+        do {
+            let signed = try SignedDocument(wire: wire)
+            let document = try Self.trust(signed, enrollment, signatures)
+            if document.version == trust.version, document == trust { return }
+            guard document.version > trust.version else {
+                throw FleetProtocolError(
+                    .mismatch, "trust version \(document.version), where \(trust.version) is known already")
+            }
+            trust = document
+            state.trust = wire
+            batch.changes.append(.trust(wire))
+            log(.notice, "new trust document", "version \(document.version)")
+            retryHeld(isFinal: false, at: now)
+        } catch {
+            refuse(Address.trust.topic(in: enrollment.fleet), error, at: now)
+        }
+    }
+}
+
+/// How signatures are checked. A process that simulates many devices may check each distinct document once.
+package struct SignatureCheck: Sendable {
+    package let isValid: @Sendable (SignedDocument, VerifyingKey) -> Bool
+
+    package init(isValid: @escaping @Sendable (SignedDocument, VerifyingKey) -> Bool) { self.isValid = isValid }
+
+    package static let ed25519 = SignatureCheck { document, key in document.isSigned(by: key) }
+}

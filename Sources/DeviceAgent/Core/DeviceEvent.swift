@@ -1,0 +1,120 @@
+package import FleetProtocol
+
+/// One connection of an app to the agent.
+package struct LinkID: Hashable, Sendable {
+    package let number: Int64
+    package init(_ number: Int64) { self.number = number }
+}
+
+/// What happens to a device's agent.
+package enum DeviceEvent: Sendable {
+    /// The broker has accepted a connection; `connection` is its random name.
+    case connected(connection: RandomID)
+    case disconnected
+    /// The subscriptions that were asked for with this barrier stand.
+    case subscribed(barrier: Int64)
+    case message(topic: String, payload: [UInt8])
+    /// A process registers; the shell has checked that it may be this app.
+    case registered(LinkID, Registration)
+    case frame(LinkID, AppFrame)
+    case linkClosed(LinkID)
+    /// A process wanted to be an app that it may not be.
+    case registrationRefused(AppID, reason: String)
+    /// A debug code has been compared with its hash.
+    case codeChecked(AppID, Address, LinkID, isRight: Bool)
+    case displayed(LinkID, id: Int64, Bool)
+    /// Time has passed.
+    case tick
+    /// The agent ends in good order.
+    case stopping
+}
+
+/// What is to be done, in this order.
+package enum DeviceEffect: Sendable {
+    /// Before anything is stored or said.
+    case destroyKeys(AppID)
+    case createKeys(AppID)
+    /// One transaction, committed before anything is sent.
+    case store([StoreChange])
+    /// Subscribe, and say ``DeviceEvent/subscribed(barrier:)`` when all of it stands.
+    case subscribe([TopicFilter], barrier: Int64)
+    case unsubscribe([TopicFilter])
+    case publish(Address, [UInt8], retain: Bool)
+    case send(LinkID, AgentFrame)
+    case close(LinkID)
+    case display(LinkID, id: Int64, text: String)
+    case checkCode(AppID, Address, LinkID, text: String, DebugCode)
+    case log(LogEntry)
+
+    package struct LogEntry: Sendable {
+        package enum Level: Sendable { case debug, info, notice, warning, error }
+        package let level: Level
+        package let message: String
+        package let app: AppID?
+        package let detail: String?
+    }
+}
+
+/// One change of what must survive a restart.
+package enum StoreChange: Sendable {
+    case boot(Int64)
+    case trust([UInt8])
+    case groups([GroupID])
+    case clock(RunningTime, Contact?, highest: Revision)
+    /// nil: the document counts no more.
+    case document(Address, [UInt8]?)
+    case mark(Address, DocumentMark)
+    case app(AppRecord)
+    case event(KeptEvent)
+    case dropEvents(boot: Int64, through: Int64)
+}
+
+/// The highest document that was ever accepted at a topic.
+package struct DocumentMark: Hashable, Sendable {
+    package var revision: Revision
+    /// Of the wire bytes; nil for a floor that came with the enrolment.
+    package var digest: Digest?
+
+    package init(revision: Revision, digest: Digest?) {
+        self.revision = revision
+        self.digest = digest
+    }
+}
+
+/// A numbered report that the controller has not confirmed yet.
+package struct KeptEvent: Hashable, Sendable {
+    package enum Body: Hashable, Sendable {
+        case event(AppEvent)
+        case logLevel(LogLevelChange)
+    }
+
+    package var body: Body
+
+    package init(body: Body) { self.body = body }
+
+    package var header: EventHeader {
+        switch body {
+        case .event(let event): event.header
+        case .logLevel(let change): change.header
+        }
+    }
+
+    var address: Address {
+        switch body {
+        case .event(let event): .reply(event.header.device, event.header.app, .event)
+        case .logLevel(let change): .reply(change.header.device, change.header.app, .logLevel)
+        }
+    }
+
+    /// The wire form, saying which is the oldest that is kept now.
+    package func wire(oldest: Int64) -> [UInt8] {
+        switch body {
+        case .event(var event):
+            event.header.oldest = oldest
+            return event.json
+        case .logLevel(var change):
+            change.header.oldest = oldest
+            return change.json
+        }
+    }
+}

@@ -1,0 +1,51 @@
+package import FleetProtocol
+
+/// What a device was given when it was enrolled.
+package struct Enrollment: Sendable {
+    package var device: DeviceID
+    package var fleet: FleetID
+    package var fleetUUID: RandomID
+    /// Rises with each enrolment of the device.
+    package var incarnation: Int64
+    package var rootKey: VerifyingKey
+    /// The newest trust document at enrolment.
+    package var trust: SignedDocument
+    package var epoch: Int64
+    /// Below these revisions nothing is accepted.
+    package var floors: [Address: Revision]
+
+    package init(
+        device: DeviceID, fleet: FleetID, fleetUUID: RandomID, incarnation: Int64, rootKey: VerifyingKey,
+        trust: SignedDocument, epoch: Int64, floors: [Address: Revision]
+    ) {
+        self.device = device
+        self.fleet = fleet
+        self.fleetUUID = fleetUUID
+        self.incarnation = incarnation
+        self.rootKey = rootKey
+        self.trust = trust
+        self.epoch = epoch
+        self.floors = floors
+    }
+}
+
+/// What survives a restart of the agent.
+package struct DeviceState: Sendable {
+    /// Starts of the agent, the present one included.
+    package var boot: Int64 = 0
+    /// The newest trust document's wire form, when one newer than the enrolment's has come.
+    package var trust: [UInt8]?
+    /// The groups whose documents count.
+    package var groups: [GroupID] = []
+    package var running = RunningTime()
+    package var contact: Contact?
+    /// The highest revision that a signed document has spoken of.
+    package var highest = Revision.zero
+    package var documents: [Address: [UInt8]] = [:]
+    package var marks: [Address: DocumentMark] = [:]
+    package var apps: [AppID: AppRecord] = [:]
+    /// In the order of their numbers.
+    package var events: [KeptEvent] = []
+
+    package init() {}
+}

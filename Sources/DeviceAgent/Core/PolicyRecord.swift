@@ -1,0 +1,116 @@
+package import FleetProtocol
+
+/// What the agent knows of one policy of one app: what decides it, what the app has been told, what it said.
+package struct PolicyRecord: Hashable, Sendable {
+    /// A delivery to the app, by its number on the link.
+    package struct Told: Hashable, Sendable {
+        var number: Int64
+        /// Moves on with revisions that say the same.
+        var revision: Int64
+        var value: PolicyValue
+        /// delivered, or what the app answered.
+        var outcome: Outcome = .delivered
+        var message: String?
+    }
+
+    /// In force: what the agent enforces and the app is (to be) told.
+    package var value: PolicyValue
+    package var source: Address?
+    /// The revision of the source; 0 for the default.
+    package var received: Int64 = 0
+    /// Why the document is not in force as it stands.
+    package var problem: String?
+    /// The revision whose value was last applied.
+    package var applied: Int64?
+    package var attempt: PolicyReport.Attempt
+    /// The newest delivery whose callback has returned.
+    package var told: Told?
+    /// The delivery that is under way.
+    package var sent: Told?
+
+    package init(default policy: Policy, at time: Timestamp) {
+        value = .default(of: policy)
+        attempt = PolicyReport.Attempt(
+            revision: 0, outcome: policy.isAcknowledgedByApp ? .pending : .applied, at: time)
+        applied = policy.isAcknowledgedByApp ? nil : 0
+    }
+
+    package var report: PolicyReport {
+        PolicyReport(source: source, received: received, applied: applied, attempt: attempt)
+    }
+
+    /// Whether the app has to be told: it has another value, or answered this one with an error at an older revision.
+    var mustTell: Bool {
+        guard let told else { return true }
+        return told.value != value || (told.outcome == .error && told.revision != received)
+    }
+
+    /// What decides has changed. A new revision of an equal value carries the app's answer over, unless it was an error.
+    mutating func decide(_ value: PolicyValue, by source: Address?, revision: Int64, problem: String?) {
+        self.value = value
+        self.source = source
+        received = revision
+        self.problem = problem
+        if sent?.value == value { sent?.revision = revision }
+        if let told, told.value == value, told.outcome != .error { self.told?.revision = revision }
+    }
+
+    /// The app's callback for `number` has returned. Returns whether that was news.
+    mutating func returned(_ number: Int64) -> Bool {
+        guard let sent, sent.number == number else { return false }
+        told = sent
+        self.sent = nil
+        return true
+    }
+
+    /// The app has answered the delivery `number`. Returns whether that was news.
+    mutating func answer(_ number: Int64, _ outcome: Outcome, _ message: String?) -> Bool {
+        if let sent, sent.number == number {
+            told = sent
+            self.sent = nil
+        }
+        guard told?.number == number, told?.outcome != outcome || told?.message != message else { return false }
+        told?.outcome = outcome
+        told?.message = message
+        return true
+    }
+
+    /// Works the reported attempt out anew, for policies that the app answers for.
+    mutating func refreshAttempt(at time: Timestamp) {
+        if let told, told.outcome == .applied { applied = told.revision }
+        if let problem {
+            report(.rejected, problem, at: time)
+        } else if let told, !mustTell {
+            report(told.outcome, told.message, at: time)
+        } else {
+            report(.pending, nil, at: time)
+        }
+    }
+
+    /// Reports an outcome that the agent itself has brought about.
+    mutating func report(_ outcome: Outcome, _ message: String?, at time: Timestamp) {
+        if outcome == .applied, problem == nil { applied = received }
+        guard attempt.revision != received || attempt.outcome != outcome || attempt.message != message else { return }
+        attempt = PolicyReport.Attempt(revision: received, outcome: outcome, message: message, at: time)
+    }
+}
+
+/// What an app has been told of something that it does not acknowledge.
+package struct ToldValue<Value: Hashable & Sendable>: Hashable, Sendable {
+    package var told: Value?
+    package var sent: Sent?
+
+    package struct Sent: Hashable, Sendable {
+        var number: Int64
+        var value: Value
+    }
+
+    package init() {}
+
+    mutating func returned(_ number: Int64) -> Bool {
+        guard let sent, sent.number == number else { return false }
+        told = sent.value
+        self.sent = nil
+        return true
+    }
+}

@@ -1,0 +1,266 @@
+package import FleetProtocol
+
+/// How an app's record stands in the store: one JSON text a row.
+extension AppRecord: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var id: AppID?
+        var install: RandomID?
+        var launch: RandomID?
+        var sdk = ""
+        var implements: Set<Callback> = []
+        var wasReady = false
+        var nextDelivery: Int64 = 1
+        var managed = ManagedPolicy.unknown
+        var authReason = AuthReason.none
+        var hasKeys = false
+        var latch: Latch?
+        var records = [PolicyRecord?](repeating: nil, count: Policy.allCases.count)
+        var managedTold: ManagedPolicy?
+        var availabilityTold: SecureServicesAvailability?
+        var managedSent: ToldValue<ManagedPolicy>.Sent?
+        var availabilitySent: ToldValue<SecureServicesAvailability>.Sent?
+        var clocks: [Address: LevelClock] = [:]
+        try reader.object { name, value in
+            switch name {
+            case "id": id = try value.value()
+            case "install": install = try value.value()
+            case "launch": launch = try value.value()
+            case "sdk": sdk = try value.string()
+            case "implements":
+                try value.array { if let known = Callback(rawValue: try $0.string()) { implements.insert(known) } }
+            case "wasReady": wasReady = try value.bool()
+            case "nextDelivery": nextDelivery = try value.integer()
+            case "managed": managed = try value.value()
+            case "authReason": authReason = try value.value()
+            case "hasKeys": hasKeys = try value.bool()
+            case "latch": latch = try value.value()
+            case "policies":
+                try value.object { name, value in
+                    guard let policy = Policy(rawValue: name) else { return }
+                    records[policy.index] = try PolicyRecord(of: policy, from: &value)
+                }
+            case "managedTold": managedTold = try value.value()
+            case "availabilityTold": availabilityTold = try value.value()
+            case "managedSent": managedSent = try value.value()
+            case "availabilitySent": availabilitySent = try value.value()
+            case "levelClocks":
+                try value.object { name, value in
+                    guard let address = Address(path: name) else { return }
+                    clocks[address] = try value.value()
+                }
+            default: break
+            }
+        }
+        let registration = Registration(
+            app: try required(id, "id"), install: try required(install, "install"),
+            launch: try required(launch, "launch"), sdk: sdk, implements: implements)
+        self.init(registration, at: Timestamp(milliseconds: 0))
+        self.wasReady = wasReady
+        self.nextDelivery = nextDelivery
+        self.managed = managed
+        self.authReason = authReason
+        self.hasKeys = hasKeys
+        self.latch = latch
+        policies = try Policy.allCases.map { try required(records[$0.index], "policies.\($0.rawValue)") }
+        self.managedTold.told = managedTold
+        self.managedTold.sent = managedSent
+        self.availabilityTold.told = availabilityTold
+        self.availabilityTold.sent = availabilitySent
+        levelClocks = clocks
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("install", install)
+            writer.member("launch", launch)
+            writer.member("sdk", sdk)
+            writer.member("implements", implements.sorted().map(\.rawValue))
+            writer.member("wasReady", wasReady)
+            writer.member("nextDelivery", nextDelivery)
+            writer.member("managed", managed)
+            writer.member("authReason", authReason)
+            writer.member("hasKeys", hasKeys)
+            writer.member("latch", ifPresent: latch)
+            writer.member("policies") { writer in
+                writer.object { writer in
+                    for policy in Policy.allCases { writer.member(policy.rawValue, policies[policy.index]) }
+                }
+            }
+            writer.member("managedTold", ifPresent: managedTold.told)
+            writer.member("managedSent", ifPresent: managedTold.sent)
+            writer.member("availabilityTold", ifPresent: availabilityTold.told)
+            writer.member("availabilitySent", ifPresent: availabilityTold.sent)
+            writer.member("levelClocks") { writer in
+                writer.object { writer in
+                    for (address, clock) in levelClocks.sorted(by: { $0.key.path < $1.key.path }) {
+                        writer.member(address.path, clock)
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension PolicyRecord: JSONWritable {
+    init(of policy: Policy, from reader: inout JSONReader) throws {
+        var value: PolicyValue?
+        var source: Address?
+        var received: Int64 = 0
+        var problem: String?
+        var applied: Int64?
+        var attempt: PolicyReport.Attempt?
+        var told: Told?
+        var sent: Told?
+        try reader.object { name, member in
+            switch name {
+            case "value": value = try PolicyValue(of: policy, from: &member)
+            case "source": source = Address(path: try member.string())
+            case "received": received = try member.integer()
+            case "problem": problem = try member.string()
+            case "applied": applied = try member.integer()
+            case "attempt": attempt = try member.value()
+            case "told": told = try Told(of: policy, from: &member)
+            case "sent": sent = try Told(of: policy, from: &member)
+            default: break
+            }
+        }
+        self.init(default: policy, at: Timestamp(milliseconds: 0))
+        self.value = try required(value, "value")
+        self.source = source
+        self.received = received
+        self.problem = problem
+        self.applied = applied
+        self.attempt = try required(attempt, "attempt")
+        self.told = told
+        self.sent = sent
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("value", value)
+            writer.member("source", ifPresent: source?.path)
+            writer.member("received", received)
+            writer.member("problem", ifPresent: problem)
+            writer.member("applied", ifPresent: applied)
+            writer.member("attempt", attempt)
+            writer.member("told", ifPresent: told)
+            writer.member("sent", ifPresent: sent)
+        }
+    }
+}
+
+extension PolicyRecord.Told: JSONWritable {
+    init(of policy: Policy, from reader: inout JSONReader) throws {
+        var number: Int64?
+        var revision: Int64?
+        var value: PolicyValue?
+        var outcome = Outcome.delivered
+        var message: String?
+        try reader.object { name, member in
+            switch name {
+            case "number": number = try member.integer()
+            case "revision": revision = try member.integer()
+            case "value": value = try PolicyValue(of: policy, from: &member)
+            case "outcome": outcome = try member.value()
+            case "message": message = try member.string()
+            default: break
+            }
+        }
+        self.init(
+            number: try required(number, "number"), revision: try required(revision, "revision"),
+            value: try required(value, "value"), outcome: outcome, message: message)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("number", number)
+            writer.member("revision", revision)
+            writer.member("value", value)
+            writer.member("outcome", outcome)
+            writer.member("message", ifPresent: message)
+        }
+    }
+}
+
+extension ToldValue.Sent: JSONReadable, JSONWritable where Value: JSONReadable & JSONWritable {
+    package init(from reader: inout JSONReader) throws {
+        var number: Int64?
+        var told: Value?
+        try reader.object { name, value in
+            switch name {
+            case "number": number = try value.integer()
+            case "value": told = try value.value()
+            default: break
+            }
+        }
+        self.init(number: try required(number, "number"), value: try required(told, "value"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("number", number)
+            writer.member("value", value)
+        }
+    }
+}
+
+extension AppRecord.Latch: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var epoch: Int64?
+        var revision: Int64?
+        var reason: AuthReason?
+        var message: String?
+        try reader.object { name, value in
+            switch name {
+            case "epoch": epoch = try value.integer()
+            case "revision": revision = try value.integer()
+            case "reason": reason = try value.value()
+            case "message": message = try value.string()
+            default: break
+            }
+        }
+        self.init(
+            change: Revision(epoch: try required(epoch, "epoch"), number: try required(revision, "revision")),
+            reason: try required(reason, "reason"), message: try required(message, "message"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("epoch", change.epoch)
+            writer.member("revision", change.number)
+            writer.member("reason", reason)
+            writer.member("message", message)
+        }
+    }
+}
+
+extension AppRecord.LevelClock: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var epoch: Int64?
+        var revision: Int64?
+        var start: Int64?
+        var isCodeAccepted = false
+        try reader.object { name, value in
+            switch name {
+            case "epoch": epoch = try value.integer()
+            case "revision": revision = try value.integer()
+            case "start": start = try value.integer()
+            case "isCodeAccepted": isCodeAccepted = try value.bool()
+            default: break
+            }
+        }
+        self.init(
+            change: Revision(epoch: try required(epoch, "epoch"), number: try required(revision, "revision")),
+            start: try required(start, "start"), isCodeAccepted: isCodeAccepted)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("epoch", change.epoch)
+            writer.member("revision", change.number)
+            writer.member("start", start)
+            writer.member("isCodeAccepted", isCodeAccepted)
+        }
+    }
+}
