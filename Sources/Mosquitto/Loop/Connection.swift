@@ -1,0 +1,99 @@
+internal import CMosquitto
+internal import Glibc
+
+/// One libmosquitto client for one connection: the owner of the C object, and what its callbacks borrow.
+///
+/// A new one is made for each connection, since the library would send an old connection's messages again.
+final class Connection: @unchecked Sendable {  // safe: one thread at a time: the one that opens it, then the loop's
+    let raw: OpaquePointer
+    /// The client's connections are numbered from 1, when the broker has accepted.
+    var number = 0
+    unowned let client: LoopClient
+    /// Why it ended, as far as the callbacks have said.
+    var refusal: ReasonCode?
+    var farewell: Int32?
+    var lastError: String?
+    var keepsErrorLog = false
+    var failure: (status: Int32, errno: Int32)?
+
+    init(_ client: LoopClient, omitsSocketPair: Bool) throws(MosquittoError) {
+        var limit = rlimit()
+        if omitsSocketPair {
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            var none = limit
+            none.rlim_cur = 0
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+        }
+        let raw = mosquitto_new(client.options.clientID, true, nil)
+        let number = errno
+        if omitsSocketPair { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+        guard let raw else { throw .system(number, "making a client for \(client.options.endpoint)") }
+        self.raw = raw
+        self.client = client
+        mosquitto_user_data_set(raw, Unmanaged.passUnretained(self).toOpaque())
+        installCallbacks()
+    }
+
+    deinit {
+        mosquitto_destroy(raw)
+    }
+
+    /// The socket, −1 when the library has closed it.
+    var socket: Int32 { mosquitto_socket(raw) }
+    var isOpen: Bool { socket >= 0 }
+    var wantsWrite: Bool { mosquitto_want_write(raw) }
+
+    func read() { note(mosquitto_loop_read(raw, 1)) }
+    func write() { note(mosquitto_loop_write(raw, 1)) }
+    func misc() { note(mosquitto_loop_misc(raw)) }
+
+    private func note(_ status: Int32) {
+        if status != MOSQ_ERR_SUCCESS.rawValue, failure == nil { failure = (status, errno) }
+    }
+
+    /// Sends DISCONNECT, behind all that was published.
+    func disconnect(reason: Int32) {
+        _ = mosquitto_disconnect_v5(raw, reason, nil)
+    }
+
+    /// What the socket itself says went wrong; reading it clears it.
+    func takeSocketError() -> Int32 {
+        var number: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &size) == 0 ? number : 0
+    }
+
+    func publish(_ payload: UnsafeRawBufferPointer, to topic: String, qos: QoS, retain: Bool) -> (Int32, UInt16) {
+        var id: Int32 = 0
+        let status = mosquitto_publish_v5(
+            raw, &id, topic, Int32(payload.count), payload.baseAddress, Int32(qos.rawValue), retain, nil)
+        return (status, UInt16(truncatingIfNeeded: id))
+    }
+
+    func subscribe(_ filters: [String], qos: QoS, options: SubscribeOptions) -> (Int32, UInt16) {
+        var id: Int32 = 0
+        let status = withCStrings(filters) { pointers in
+            mosquitto_subscribe_multiple(
+                raw, &id, Int32(filters.count), pointers, Int32(qos.rawValue), options.bits, nil)
+        }
+        return (status, UInt16(truncatingIfNeeded: id))
+    }
+
+    func unsubscribe(_ filters: [String]) -> (Int32, UInt16) {
+        var id: Int32 = 0
+        let status = withCStrings(filters) { pointers in
+            mosquitto_unsubscribe_multiple(raw, &id, Int32(filters.count), pointers, nil)
+        }
+        return (status, UInt16(truncatingIfNeeded: id))
+    }
+
+    private func withCStrings<R>(
+        _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R
+    ) -> R {
+        var pointers = texts.map { strdup($0) }
+        defer { for pointer in pointers { free(pointer) } }
+        return pointers.withUnsafeMutableBufferPointer { buffer in
+            withExtendedLifetime(buffer) { body(UnsafePointer(buffer.baseAddress.unsafelyUnwrapped)) }
+        }
+    }
+}

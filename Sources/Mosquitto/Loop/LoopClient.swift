@@ -1,0 +1,241 @@
+/// One MQTT client on an event loop, for programs that run many, or need every microsecond: events go to a handler on
+/// the loop's thread, requests are made there synchronously. `MQTTClient` is the comfortable form.
+///
+/// The client connects again by itself, after a wait that grows; each connection starts clean. The handler is called on
+/// the loop's thread, one event at a time, never from within a call to the client; from there everything may be called.
+public final class LoopClient: @unchecked Sendable {  // safe: state is touched on the loop's thread alone; methods check
+    /// Receives the client's events; a `LoopClient` is given so that a handler needs no reference of its own.
+    public typealias Handler = @Sendable (LoopClient, Event) -> Void
+
+    /// The loop that drives the client.
+    public let loop: EventLoop
+    /// What the client was made with.
+    public let options: ClientOptions
+
+    var phase = Phase.idle
+    var connection: Connection?
+    /// Connections by number; attempts count too, so that late news of an abandoned one is recognised.
+    var attempt = 0
+    var established = 0
+    private var failures = 0
+    var handler: Handler?
+    /// Names the present connection in epoll.
+    private(set) var key: UInt64 = 0
+    private var slot: Int?
+    private var interest: UInt32 = 0
+    private var wroteInHandshake = false
+    /// How many messages may still be read; the socket is left alone at zero.
+    var credit: Int
+    /// Publishes without an answer.
+    var inFlight = 0
+    var limits = Connack(number: 0, sendMaximum: 0, maximumPacketSize: 0)
+
+    init(_ options: ClientOptions, on loop: EventLoop, credit: Int?, handler: @escaping Handler) {
+        self.options = options
+        self.loop = loop
+        self.credit = credit ?? .max
+        self.handler = handler
+    }
+
+    /// Whether requests can be made now. On the loop's thread only.
+    public var isConnected: Bool {
+        loop.checkIsolated()
+        if case .connected = phase { return true }
+        return false
+    }
+
+    /// Whether the client has left, or is leaving, for good. On the loop's thread only.
+    public var isClosed: Bool {
+        loop.checkIsolated()
+        switch phase {
+        case .closing, .closed: return true
+        case .idle, .resolving, .connecting, .connected, .waiting: return false
+        }
+    }
+
+    /// Whether a publish can be made now. On the loop's thread only.
+    public var hasRoom: Bool { isConnected && inFlight < limits.sendMaximum }
+
+    /// Begins to connect, and goes on trying until `close`; from any thread, again without effect.
+    public func start() {
+        guard loop.isCurrent else { return loop.execute { self.start() } }
+        guard case .idle = phase else { return }
+        slot = loop.core.clients.add(self)
+        connect()
+    }
+
+    private func connect() {
+        attempt += 1
+        wroteInHandshake = false
+        key = ClientTable.key(slot: slot ?? 0, number: attempt)
+        let (deadline, overflow) = EventLoop.now().addingReportingOverflow(options.connectTimeout.nanoseconds)
+        phase = .resolving(deadline: overflow ? .max : deadline)
+        emit(.connecting)
+        let number = attempt
+        if options.hostIsNumeric {
+            adopt(open(number, omitsSocketPair: loop.omitsSocketPairs), number)
+        } else {
+            loop.lookUps.add {
+                let opened = self.open(number, omitsSocketPair: false)
+                self.loop.execute { self.adopt(opened, number) }
+            }
+        }
+    }
+
+    private func open(_ number: Int, omitsSocketPair: Bool) -> Result<Connection, MosquittoError> {
+        do throws(MosquittoError) {
+            let connection = try Connection(self, omitsSocketPair: omitsSocketPair)
+            try connection.open(attempt: number - 1)
+            return .success(connection)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func adopt(_ opened: Result<Connection, MosquittoError>, _ number: Int) {
+        guard case .resolving(let deadline) = phase, number == attempt else { return }
+        switch opened {
+        case .success(let connection):
+            self.connection = connection
+            phase = .connecting(deadline: deadline)
+            settle()
+        case .failure(let error):
+            end(cause: error)
+        }
+    }
+
+    /// Serves a socket that epoll has named.
+    func pump(_ events: UInt32) {
+        guard let connection else { return }
+        if case .connecting = phase, events & Poller.error != 0 {
+            let number = connection.takeSocketError()
+            if number != 0 { return end(cause: connection.cause(wasConnected: false, socketError: number)) }
+        }
+        if events & (Poller.readable | Poller.error | Poller.hangUp) != 0 {
+            connection.read()
+            wroteInHandshake = false
+        }
+        if connection.isOpen, events & Poller.writable != 0 || connection.wantsWrite {
+            connection.write()
+            wroteInHandshake = true
+        }
+        settle()
+    }
+
+    /// After any call to the library: notices a closed socket, and what to wait for next.
+    func settle() {
+        guard let connection else { return }
+        guard connection.failure == nil, connection.isOpen else { return lost(connection) }
+        if case .connected = phase, connection.keepsErrorLog { connection.removeErrorLog() }
+        var wanted: UInt32 = credit > 0 ? Poller.readable : 0
+        if connection.wantsWrite {
+            // In a TLS handshake the library always wants to write, also while only the broker can go on.
+            if options.tls == nil || !wroteInHandshake || isEstablished { wanted |= Poller.writable }
+        }
+        guard wanted != interest else { return }
+        if loop.poller.watch(connection.socket, key: key, from: interest, to: wanted) {
+            interest = wanted
+        } else {
+            end(cause: MosquittoError(.system, "the event loop could not watch the socket to \(options.endpoint)"))
+        }
+    }
+
+    private var isEstablished: Bool {
+        if case .connected = phase { return true }
+        return false
+    }
+
+    private func lost(_ connection: Connection) {
+        if case .closing = phase { return finish() }
+        end(cause: connection.cause(wasConnected: isEstablished))
+    }
+
+    /// Looks at the clock: deadlines, and libmosquitto's keep-alive.
+    func tick(now: UInt64) {
+        switch phase {
+        case .resolving(let deadline), .connecting(let deadline):
+            if now > deadline {
+                end(
+                    cause: MosquittoError(
+                        .timedOut, "connecting to \(options.endpoint): no answer within \(options.connectTimeout)"))
+            } else {
+                wroteInHandshake = false
+                settle()
+            }
+        case .connected:
+            connection?.misc()
+            settle()
+        case .closing(let deadline):
+            if now > deadline { finish() }
+        case .idle, .waiting, .closed:
+            break
+        }
+    }
+
+    /// A connection or an attempt has ended: wait and try again.
+    func end(cause: MosquittoError) {
+        if case .closing = phase { return finish() }
+        if case .connected(let since) = phase,
+            EventLoop.now() - since >= options.backoff.stableAfter.nanoseconds
+        {
+            failures = 0
+        }
+        drop()
+        failures += 1
+        var generator = SystemRandomNumberGenerator()
+        let delay = options.backoff.delay(failures: failures, using: &generator)
+        phase = .waiting(loop.schedule(after: delay) { [weak self] in self?.retry() })
+        emit(.disconnected(cause, retryIn: delay))
+    }
+
+    private func retry() {
+        guard case .waiting = phase else { return }
+        connect()
+    }
+
+    private func drop() {
+        if let connection, connection.isOpen, interest != 0 {
+            _ = loop.poller.watch(connection.socket, key: key, from: interest, to: 0)
+        }
+        connection = nil
+        interest = 0
+        inFlight = 0
+    }
+
+    /// Ends the client for good; its last event follows. From any thread, again without effect.
+    ///
+    /// A DISCONNECT goes out behind all that was published, for which the broker has a second to take it.
+    public func close(_ farewell: Farewell = .graceful) {
+        guard loop.isCurrent else { return loop.execute { self.close(farewell) } }
+        close(farewell, immediately: false)
+    }
+
+    func close(_ farewell: Farewell = .graceful, immediately: Bool) {
+        switch phase {
+        case .closed:
+            return
+        case .closing:
+            if immediately { finish() }
+            return
+        case .waiting(let timer):
+            timer.cancel()
+        case .connected where farewell != .abrupt:
+            connection?.disconnect(reason: farewell == .publishingWill ? 4 : 0)
+            if let connection, connection.isOpen, !immediately {
+                phase = .closing(deadline: EventLoop.now() + 1_000_000_000)
+                return settle()
+            }
+        case .idle, .resolving, .connecting, .connected:
+            break
+        }
+        finish()
+    }
+
+    private func finish() {
+        drop()
+        phase = .closed
+        if let slot { loop.core.clients.remove(slot: slot) }
+        slot = nil
+        emit(.disconnected(nil, retryIn: nil))
+    }
+}

@@ -1,0 +1,41 @@
+internal import Glibc
+internal import Synchronization
+
+private let handedOut = Mutex<Set<UInt16>>([])
+
+/// A TCP port of the loopback interface that nobody listens on, and that this process has not handed out before. It is
+/// below the range that outgoing connections are given.
+package func freePort() throws -> UInt16 {
+    for _ in 0..<1000 {
+        let port = UInt16.random(in: 12_000..<32_000)
+        guard isFree(port), handedOut.withLock({ $0.insert(port).inserted }) else { continue }
+        return port
+    }
+    throw TestFailure("no free port on 127.0.0.1 was found in 1000 tries")
+}
+
+private func isFree(_ port: UInt16) -> Bool {
+    withLoopbackSocket(port) { descriptor, address in
+        bind(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+    }
+}
+
+/// Whether somebody accepts connections on the port.
+package func accepts(port: UInt16) -> Bool {
+    withLoopbackSocket(port) { descriptor, address in
+        connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+    }
+}
+
+private func withLoopbackSocket(_ port: UInt16, _ body: (Int32, UnsafePointer<sockaddr>) -> Bool) -> Bool {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(descriptor, $0) }
+    }
+}
