@@ -1,0 +1,53 @@
+import FleetProtocol
+
+/// The `mosquitto.conf` of a fleet.
+struct BrokerConfiguration: Hashable, Sendable {
+    let text: String
+
+    init(context: HomeContext, folder: String, data: String) {
+        var lines = [
+            "# The broker of fleet \(context.fleet). Made by fleetctl init.",
+            "",
+            "listener \(context.port) \(context.listen)",
+        ]
+        if let tls = context.tls {
+            lines += ["cafile \(tls.authority)", "certfile \(tls.certificate)", "keyfile \(tls.key)"]
+        }
+        if let user = context.brokerUser {
+            lines += [
+                "", "# Whom Mosquitto becomes when root starts it, before it reads the files below.", "user \(user)",
+            ]
+        }
+        lines += [
+            "",
+            "# Nobody without a password, nobody without rights.",
+            "allow_anonymous false",
+            "password_file \(folder)/passwd",
+            "acl_file \(folder)/acl",
+            "allow_zero_length_clientid false",
+            "",
+            "# Desired state and reports are retained messages. What a killed broker loses (everything since the last save),",
+            "# the controller and the devices bring back when they connect again.",
+            "persistence true",
+            "persistence_location \(data)/",
+            "autosave_interval 60",
+            "",
+            "# 0 is no limit. With a limit the broker silently drops what goes beyond: a reader of 3,000 retained topics",
+            "# got 1,020 of them with the default of 1,000.",
+            "max_queued_messages 0",
+            "max_inflight_messages 200",
+            "message_size_limit \(Request.maximumSize)",
+            "",
+            "# Without it an acknowledgement takes 45 ms.",
+            "set_tcp_nodelay true",
+            "",
+            "sys_interval 10",
+            "pid_file \(data)/mosquitto.pid",
+            "log_dest stderr",
+            "log_type error",
+            "log_type warning",
+            "log_type notice",
+        ]
+        text = lines.joined(separator: "\n") + "\n"
+    }
+}

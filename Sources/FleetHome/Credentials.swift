@@ -1,0 +1,47 @@
+package import FleetProtocol
+
+/// A user name of the broker and its password.
+package struct Credentials: Hashable, Sendable, CustomStringConvertible {
+    package let user: User
+    package let password: String
+
+    package init(user: User, password: String) {
+        self.user = user
+        self.password = password
+    }
+
+    /// 192 random bits.
+    static func random(for user: User) -> Credentials {
+        var generator = SystemRandomNumberGenerator()
+        let bytes = (0..<24).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        return Credentials(user: user, password: Base64URL.encode(bytes))
+    }
+
+    /// Never the password.
+    package var description: String { "Credentials(\(user.text))" }
+}
+
+extension Credentials: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var user: String?
+        var password: String?
+        try reader.object { name, value in
+            switch name {
+            case "user": user = try value.string(limit: 128)
+            case "password": password = try value.string(limit: 1_024)
+            default: break
+            }
+        }
+        guard let known = User(try required(user, "user")) else {
+            throw FleetProtocolError(.value, "no user name of a fleet", at: "user")
+        }
+        self.init(user: known, password: try required(password, "password"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("user", user.text)
+            writer.member("password", password)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+package import FleetProtocol
+
+extension FleetHome {
+    /// A device that is to be enrolled, and the folder that its agent will run on.
+    package struct Enrolment: Hashable, Sendable {
+        package let device: DeviceID
+        package let folder: String
+
+        package init(device: DeviceID, folder: String) {
+            self.device = device
+            self.folder = folder
+        }
+    }
+
+    /// What is known of a device, also of a removed one; nil when it was never enrolled.
+    package func record(of device: DeviceID) throws -> DeviceRecord? {
+        let name = "\(device).json"
+        guard deviceFolder.exists(name) else { return nil }
+        let record: DeviceRecord = try deviceFolder.value(in: name)
+        guard record.device == device else {
+            throw FleetHomeError(.malformed, "\(deviceFolder.path(of: name)): device: this is another device's record")
+        }
+        return record
+    }
+
+    /// The incarnation that a device was last enrolled with; nil for a device that is not enrolled.
+    package func incarnation(of device: DeviceID) throws -> Int64? {
+        guard let record = try record(of: device), record.isEnrolled else { return nil }
+        return record.incarnation
+    }
+
+    /// The enrolled devices, by id.
+    package func devices() throws -> [DeviceRecord] {
+        try deviceFolder.names().compactMap { name in
+            guard name.hasSuffix(".json"), let id = DeviceID(name.dropLast(5)), let record = try record(of: id),
+                record.isEnrolled
+            else { return nil }
+            return record
+        }
+    }
+
+    /// Enrols devices, or enrols them again: each gets the next incarnation, a new password, and a folder that an agent
+    /// can be started on. The broker is told once, behind all of them.
+    @discardableResult
+    package func enroll(_ enrolments: [Enrolment], floors: Floors) throws -> BrokerReload {
+        let root = try rootKey().publicKey
+        let authority = try context.tls.map { tls in
+            let parts = tls.authority.split(separator: "/")
+            return try Folder("/" + parts.dropLast().joined(separator: "/"))
+                .read(String(parts.last ?? ""), limit: 1 << 20, remedy: "it is the broker's CA, as fleet.json names it")
+        }
+        return try changing {
+            // The folders first: if one cannot be made, the devices that are there keep their passwords.
+            for enrolment in enrolments { try Self.makeFolder(enrolment.folder) }
+            var fresh: [Credentials] = []
+            for enrolment in enrolments {
+                let earlier = try record(of: enrolment.device)?.incarnation ?? 0
+                let record = DeviceRecord(
+                    device: enrolment.device, incarnation: earlier + 1, enrolledAt: .now(), removedAt: nil)
+                try deviceFolder.write(record, to: "\(enrolment.device).json")
+                let credentials = Credentials.random(for: .device(enrolment.device))
+                let folder = Folder(enrolment.folder)
+                try folder.write(credentials, to: "credentials.json")
+                if let authority { try folder.write(authority, to: "ca.pem", mode: 0o644) }
+                try folder.write(
+                    AgentConfiguration(context: context, record: record, rootKey: root, floors: floors),
+                    to: "agent.json")
+                fresh.append(credentials)
+            }
+            return try updateBroker { passwords in
+                for credentials in fresh { try passwords.set(credentials) }
+            }
+        }
+    }
+
+    /// Takes a device's password away, and with it its connection.
+    package func removeDevice(_ device: DeviceID) throws {
+        try changing {
+            guard let record = try record(of: device), record.isEnrolled else {
+                throw FleetHomeError(
+                    .missing, "no device \(device) is enrolled", remedy: "`fleetctl get devices` lists them")
+            }
+            try deviceFolder.write(
+                DeviceRecord(
+                    device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt, removedAt: .now()),
+                to: "\(device).json")
+            _ = try updateBroker { $0.remove(.device(device)) }
+        }
+    }
+
+    private static func makeFolder(_ path: String) throws {
+        let folder = Folder(path)
+        // A folder of someone else could lead these writes astray, and its owner could not read what they leave.
+        try checkOwner(of: folder, remedy: "enrol into a folder of your own, and hand that over")
+        try folder.make()
+        try folder.folder("state").make()
+        try folder.folder("apps.d").make(mode: 0o755)
+    }
+}

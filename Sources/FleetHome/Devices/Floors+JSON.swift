@@ -1,0 +1,34 @@
+package import FleetProtocol
+
+extension Floors: JSONCodable {
+    /// The controller's answer to `enroll`: `{"epoch":1,"floors":{"topic":[epoch,revision]},"trust":"…"}`.
+    package init(from reader: inout JSONReader) throws {
+        var epoch: Int64?
+        var trust: [UInt8]?
+        var floors: [(String, [Int64])] = []
+        try reader.object { name, value in
+            switch name {
+            case "epoch": epoch = try value.integer(in: 1...JSONValue.largestInteger)
+            case "trust": trust = try value.stringBytes()
+            case "floors":
+                try value.object { topic, value in
+                    let pair = try value.values(Int64.self, limit: 2)
+                    guard pair.count == 2 else {
+                        throw FleetProtocolError(.value, "expected [epoch, revision]")
+                    }
+                    floors.append((topic, pair))
+                }
+            default: break
+            }
+        }
+        let wire = try required(trust, "trust")
+        do {
+            self.init(trust: try SignedDocument(wire: wire), epoch: try required(epoch, "epoch"))
+        } catch let error as FleetProtocolError where error.path != "epoch" {
+            throw error.inside("trust")
+        }
+        for (topic, pair) in floors { set(topic, epoch: pair[0], revision: pair[1]) }
+    }
+
+    package func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+}

@@ -1,0 +1,30 @@
+import Glibc
+
+/// A lock on a file (flock), held until it is released or the process ends, however it ends.
+final class FileLock: Sendable {
+    private let descriptor: Int32
+
+    /// - Parameter waits: Whether to wait for the holder; if not, `nil` comes back while another holds it.
+    init?(path: String, waits: Bool) throws {
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw FleetHomeError(.unwritable, "opening \(path) failed: \(Folder.reason())")
+        }
+        while flock(descriptor, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
+            let reason = errno
+            if reason == EINTR { continue }
+            close(descriptor)
+            if reason == EWOULDBLOCK { return nil }
+            throw FleetHomeError(.unwritable, "locking \(path) failed: \(String(cString: strerror(reason)))")
+        }
+    }
+
+    /// Leaves a note for whoever finds the file locked.
+    func note(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = ftruncate(descriptor, 0)
+        _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+    }
+
+    deinit { close(descriptor) }
+}

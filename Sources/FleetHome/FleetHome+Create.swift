@@ -1,0 +1,77 @@
+package import FleetProtocol
+import Glibc
+
+extension FleetHome {
+    /// Makes a fleet: keys, the first trust document, the controller's and the first operator's passwords, and a
+    /// configuration that Mosquitto runs with as it is.
+    ///
+    /// - Parameters:
+    ///   - brokerUser: As whom Mosquitto will run when root starts it (`mosquitto` if nil). Without effect for any other
+    ///     caller, whose broker runs as the caller.
+    ///   - listen: The address that the broker listens on; loopback unless told otherwise.
+    /// - Throws: when there is a fleet already, or the broker's user could not reach its files.
+    @discardableResult
+    package static func create(
+        at path: String, fleet: FleetID, host: String = "127.0.0.1", port: UInt16 = 1883,
+        listen: String = "127.0.0.1", brokerUser: String? = nil, tls: HomeContext.TLS? = nil
+    ) throws -> FleetHome {
+        let folder = Folder(path)
+        for text in [folder.path, host, listen] + (tls.map { [$0.authority, $0.certificate, $0.key] } ?? []) {
+            guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw FleetHomeError(
+                    .malformed, "'\(Text.printable(text))' cannot stand in Mosquitto's configuration",
+                    remedy: "use a name without control characters")
+            }
+        }
+        guard try folder.names().isEmpty else {
+            throw FleetHomeError(
+                .exists, "\(folder.path) is not empty",
+                remedy: folder.exists("fleet.json")
+                    ? "it holds a fleet already: use it, or choose another folder" : "choose a new folder")
+        }
+        let user = Account.isRoot ? brokerUser ?? "mosquitto" : nil
+        if let user, let closed = try Account(named: user).firstClosedFolder(above: folder.path) {
+            throw FleetHomeError(
+                .wrongOwner, "\(closed) cannot be entered by \(user), as whom the broker will run",
+                remedy: "choose a folder elsewhere, such as /var/lib/fleetbus/\(fleet), or another --broker-user")
+        }
+        let home = FleetHome(
+            path: folder.path,
+            context: HomeContext(
+                fleet: fleet, uuid: .random(), host: host, port: port, listen: listen, brokerUser: user,
+                tls: tls.map {
+                    HomeContext.TLS(
+                        authority: Folder($0.authority).path, certificate: Folder($0.certificate).path,
+                        key: Folder($0.key).path)
+                }))
+        try home.fill()
+        return home
+    }
+
+    private func fill() throws {
+        try folder.make()
+        for folder in [keyFolder, credentialFolder, deviceFolder] { try folder.make() }
+        let root = try SigningKey()
+        let signing = try SigningKey()
+        try keyFolder.write(KeyFile(root, for: .root), to: "root.key")
+        try keyFolder.write(KeyFile(signing, for: .signing), to: "signing.key")
+        let trust = TrustDocument(
+            fleet: context.uuid, fleetID: context.fleet, version: 1, issuedAt: .now(), keys: [signing.publicKey])
+        let signed = try SignedDocument(signing: trust.json, as: .trust, with: root)
+        try folder.write(signed.wire, to: "trust.json")
+        try writeBrokerConfiguration()
+        try addUser(.controller)
+        try addUser(.operator(Name(unchecked: "admin")))
+        // Last: a folder without it is no fleet, whatever else was written.
+        try folder.write(context, to: "fleet.json")
+    }
+}
+
+extension Timestamp {
+    /// The wall clock.
+    static func now() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}

@@ -1,0 +1,49 @@
+package import FleetProtocol
+
+extension FleetHome {
+    /// Everyone with a password of theirs in this folder: the controller, operators, viewers, bridges.
+    package func users() throws -> [User] { try credentialFolder.names().compactMap { User($0) } }
+
+    /// The password of someone who is no device.
+    package func credentials(for user: User) throws -> Credentials {
+        try FleetHome.checkSecrecy(of: credentialFolder.path(of: user.text))
+        let credentials: Credentials = try credentialFolder.value(
+            in: user.text, remedy: "give \(user.text) a password with `fleetctl user add`")
+        guard credentials.user == user else {
+            throw FleetHomeError(
+                .malformed, "\(credentialFolder.path(of: user.text)): user: these are credentials of another user")
+        }
+        return credentials
+    }
+
+    /// Gives someone who is no device a new password, and rights at the broker.
+    ///
+    /// - Returns: The file that holds the password; it belongs to whom this folder belongs to.
+    @discardableResult
+    package func addUser(_ user: User) throws -> String {
+        if case .device(let id) = user {
+            throw FleetHomeError(
+                .unknownUser, "\(id) is a device", remedy: "devices are enrolled: `fleetctl enroll device`")
+        }
+        return try changing {
+            let credentials = Credentials.random(for: user)
+            try credentialFolder.write(credentials, to: user.text)
+            try updateBroker { try $0.set(credentials) }
+            return credentialFolder.path(of: user.text)
+        }
+    }
+
+    /// Takes a user's password and rights away; the broker ends its connections.
+    package func removeUser(_ user: User) throws {
+        guard user != .controller else {
+            throw FleetHomeError(.unknownUser, "the controller cannot be removed from its fleet")
+        }
+        guard try users().contains(user) else {
+            throw FleetHomeError(.unknownUser, "the fleet has no user \(user.text)")
+        }
+        try changing {
+            try credentialFolder.remove(user.text)
+            _ = try updateBroker { $0.remove(user) }
+        }
+    }
+}

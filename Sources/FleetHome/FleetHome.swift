@@ -1,0 +1,150 @@
+package import FleetProtocol
+import Glibc
+
+/// The folder of one fleet: who it is, its keys, the passwords of those who speak for it, its devices, and the
+/// configuration of its broker.
+///
+/// ```
+/// fleet.json  trust.json  fleet.db  controller.lock  changes.lock
+/// keys/{root,signing}.key   credentials/USER   devices/ID.json   broker/{mosquitto.conf,passwd,acl,data/}
+/// ```
+/// Every file is replaced as a whole; changes of several processes wait for each other. The folder belongs to one user of
+/// the system, who alone can read it; the broker's user, if another, can enter `broker/`.
+package struct FleetHome: Sendable {
+    package let path: String
+    package let context: HomeContext
+
+    /// Opens a fleet's folder, and says what is wrong with it, if anything is.
+    package init(opening path: String) throws {
+        let folder = Folder(path)
+        try Self.checkOwner(of: folder.path)
+        context = try folder.value(
+            in: "fleet.json",
+            remedy: "name a fleet's folder with --home or FLEETCTL_HOME, or make one with `fleetctl init`")
+        self.path = folder.path
+        _ = try signingKey()
+        _ = try trust()
+    }
+
+    init(path: String, context: HomeContext) {
+        self.path = path
+        self.context = context
+    }
+
+    var folder: Folder { Folder(path) }
+    var keyFolder: Folder { folder.folder("keys") }
+    var credentialFolder: Folder { folder.folder("credentials") }
+    var deviceFolder: Folder { folder.folder("devices") }
+    var brokerFolder: Folder { folder.folder("broker") }
+    var dataFolder: Folder { brokerFolder.folder("data") }
+
+    /// Where the controller keeps everything.
+    package var databasePath: String { folder.path(of: "fleet.db") }
+    /// Whether a controller has ever run on this home.
+    package var hasDatabase: Bool { folder.exists("fleet.db") }
+
+    // MARK: Keys
+
+    /// Signs trust documents, and nothing else.
+    package func rootKey() throws -> SigningKey { try key("root.key", .root) }
+
+    /// Signs everything that the controller says.
+    package func signingKey() throws -> SigningKey { try key("signing.key", .signing) }
+
+    /// The newest trust document, verified.
+    package func trust() throws -> SignedDocument {
+        let remedy = "restore the file from the backup of the fleet's folder"
+        let bytes = try folder.read("trust.json", limit: SignedDocument.maximumSize, remedy: remedy)
+        do {
+            let signed = try SignedDocument(wire: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes)
+            let document = try TrustDocument(json: signed.payload, limit: SignedDocument.maximumSize)
+            guard signed.kind == .trust, signed.isSigned(by: try rootKey().publicKey) else {
+                throw FleetProtocolError(.signature, "not signed by the key in keys/root.key")
+            }
+            guard document.fleet == context.uuid, document.topic == Address.trust.topic(in: context.fleet) else {
+                throw FleetProtocolError(.mismatch, "the document belongs to another fleet")
+            }
+            guard document.key(try signingKey().publicKey.id) != nil else {
+                throw FleetProtocolError(.unknownKey, "the key in keys/signing.key does not stand in it")
+            }
+            return signed
+        } catch let error as FleetProtocolError {
+            throw FleetHomeError(.malformed, "\(folder.path(of: "trust.json")): \(error)", remedy: remedy)
+        }
+    }
+
+    private func key(_ name: String, _ use: KeyFile.Use) throws -> SigningKey {
+        try Self.checkSecrecy(of: keyFolder.path(of: name))
+        let file: KeyFile = try keyFolder.value(
+            in: name, remedy: "restore the file from the backup of the fleet's folder: without it nobody can sign")
+        guard file.use == use else {
+            throw FleetHomeError(
+                .malformed, "\(keyFolder.path(of: name)): use: this is a \(file.use.rawValue) key",
+                remedy: "restore the file from the backup of the fleet's folder")
+        }
+        return file.key
+    }
+
+    // MARK: One at a time
+
+    /// The right to be the controller. Throws, with the process id, while another has it.
+    package func lock() throws -> HomeLock {
+        let name = "controller.lock"
+        guard let lock = try FileLock(path: folder.path(of: name), waits: false) else {
+            let holder = (try? folder.read(name, limit: 64)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+            throw FleetHomeError(
+                .locked, "a controller already runs on \(path)\(holder.isEmpty ? "" : ": process \(holder)")",
+                remedy: "a fleet has one controller; stop that one first")
+        }
+        lock.note("\(getpid())")
+        return HomeLock(lock)
+    }
+
+    /// Runs a change of the folder while no other process makes one.
+    func changing<Result>(_ body: () throws -> Result) throws -> Result {
+        let lock = try FileLock(path: folder.path(of: "changes.lock"), waits: true)
+        return try withExtendedLifetime(lock, body)
+    }
+
+    // MARK: Whose
+
+    private static func checkOwner(of path: String) throws {
+        var info = stat()
+        guard stat(path, &info) == 0 else {
+            throw FleetHomeError(
+                errno == ENOENT ? .missing : .unreadable,
+                "opening the fleet's folder \(path) failed: \(Folder.reason())",
+                remedy: "name it with --home or FLEETCTL_HOME, or make one with `fleetctl init`")
+        }
+        guard info.st_uid == geteuid() else {
+            let owner = Account.name(of: info.st_uid)
+            throw FleetHomeError(
+                .wrongOwner, "the fleet's folder \(path) belongs to \(owner)",
+                remedy: "run this as that user: sudo -u \(owner) …")
+        }
+    }
+
+    static func checkOwner(of folder: Folder, remedy: String) throws {
+        var info = stat()
+        guard lstat(folder.path, &info) == 0 else { return }
+        guard info.st_uid == geteuid() else {
+            throw FleetHomeError(
+                .wrongOwner, "\(folder.path) belongs to \(Account.name(of: info.st_uid))", remedy: remedy)
+        }
+    }
+
+    static func checkSecrecy(of path: String) throws {
+        var info = stat()
+        guard stat(path, &info) == 0 else { return }  // Reading it says what is wrong.
+        guard info.st_uid == geteuid() else {
+            throw FleetHomeError(
+                .wrongOwner, "\(path) belongs to \(Account.name(of: info.st_uid)), not to who runs this",
+                remedy: "chown it to the owner of the fleet's folder")
+        }
+        guard info.st_mode & 0o077 == 0 else {
+            throw FleetHomeError(
+                .wrongOwner, "\(path) can be read by others (mode \(String(info.st_mode & 0o777, radix: 8)))",
+                remedy: "chmod 600 \(path); if others may have read it, make a new one")
+        }
+    }
+}

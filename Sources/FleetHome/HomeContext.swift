@@ -1,0 +1,115 @@
+package import FleetProtocol
+
+/// Which fleet this is and where its broker is: `fleet.json`.
+package struct HomeContext: Hashable, Sendable {
+    /// PEM files, by absolute path.
+    package struct TLS: Hashable, Sendable {
+        /// Who may vouch for the broker.
+        package var authority: String
+        /// The broker's own certificate and key, for its listener.
+        package var certificate: String
+        package var key: String
+
+        package init(authority: String, certificate: String, key: String) {
+            self.authority = authority
+            self.certificate = certificate
+            self.key = key
+        }
+    }
+
+    package let fleet: FleetID
+    /// What every signed document carries: two fleets may both be called demo.
+    package let uuid: RandomID
+    /// Where clients find the broker.
+    package let host: String
+    package let port: UInt16
+    /// The address that the broker listens on.
+    package let listen: String
+    /// As whom the broker runs when root starts it; nil for the caller.
+    package let brokerUser: String?
+    package let tls: TLS?
+
+    package init(
+        fleet: FleetID, uuid: RandomID, host: String, port: UInt16, listen: String, brokerUser: String?, tls: TLS?
+    ) {
+        self.fleet = fleet
+        self.uuid = uuid
+        self.host = host
+        self.port = port
+        self.listen = listen
+        self.brokerUser = brokerUser
+        self.tls = tls
+    }
+}
+
+extension HomeContext: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var version: Int64?
+        var fleet: FleetID?
+        var uuid: RandomID?
+        var host: String?
+        var port: Int64?
+        var listen: String?
+        var brokerUser: String?
+        var tls: TLS?
+        try reader.object { name, value in
+            switch name {
+            case "v": version = try value.version()
+            case "fleet": fleet = try value.value()
+            case "uuid": uuid = try value.value()
+            case "host": host = try value.string(limit: 255)
+            case "port": port = try value.integer(in: 1...65_535)
+            case "listen": listen = try value.string(limit: 255)
+            case "brokerUser": brokerUser = try value.string(limit: 255)
+            case "tls": tls = try value.value()
+            default: break
+            }
+        }
+        _ = try required(version, "v")
+        let knownHost = try required(host, "host")
+        self.init(
+            fleet: try required(fleet, "fleet"), uuid: try required(uuid, "uuid"), host: knownHost,
+            port: UInt16(clamping: try required(port, "port")), listen: listen ?? knownHost, brokerUser: brokerUser,
+            tls: tls)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("v", 1)
+            writer.member("fleet", fleet)
+            writer.member("uuid", uuid)
+            writer.member("host", host)
+            writer.member("port", Int64(port))
+            writer.member("listen", listen)
+            writer.member("brokerUser", ifPresent: brokerUser)
+            writer.member("tls", ifPresent: tls)
+        }
+    }
+}
+
+extension HomeContext.TLS: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var authority: String?
+        var certificate: String?
+        var key: String?
+        try reader.object { name, value in
+            switch name {
+            case "ca": authority = try value.string()
+            case "certificate": certificate = try value.string()
+            case "key": key = try value.string()
+            default: break
+            }
+        }
+        self.init(
+            authority: try required(authority, "ca"), certificate: try required(certificate, "certificate"),
+            key: try required(key, "key"))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("ca", authority)
+            writer.member("certificate", certificate)
+            writer.member("key", key)
+        }
+    }
+}
