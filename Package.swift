@@ -58,7 +58,8 @@ let package = Package(
         .target(
             name: "DeviceAgent",
             dependencies: [
-                "FleetProtocol", "Mosquitto", .crypto, .grdb, .logging, .nio, .nioPosix, .serviceLifecycle,
+                "FleetProtocol", "Mosquitto", .crypto, .cryptoExtras, .grdb, .logging, .nio, .nioPosix,
+                .serviceLifecycle,
             ],
             swiftSettings: settings),
         .executableTarget(

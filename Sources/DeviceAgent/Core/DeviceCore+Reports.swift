@@ -76,9 +76,11 @@ extension DeviceCore {
 
     /// The controller has stored everything up to this mark.
     mutating func drop(through mark: EventMark) {
-        guard mark.incarnation == enrollment.incarnation else { return }
         let before = state.events.count
-        state.events.removeAll { $0.header.boot == mark.boot && $0.header.number <= mark.number }
+        state.events.removeAll {
+            $0.header.incarnation == mark.incarnation && $0.header.boot == mark.boot
+                && $0.header.number <= mark.number
+        }
         guard state.events.count < before else { return }
         batch.changes.append(.dropEvents(boot: mark.boot, through: mark.number))
         if state.events.isEmpty { session?.eventsDueAt = nil }

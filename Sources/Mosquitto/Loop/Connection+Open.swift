@@ -26,7 +26,7 @@ extension Connection {
             let password = options.password.map { $0.bytes.map { CChar(bitPattern: $0) } + [0] }
             try check(mosquitto_username_pw_set(raw, userName, password), "setting the user name and password")
         }
-        if let will = options.will {
+        if let will = options.makeWill?() ?? options.will {
             try check(
                 mosquitto_will_set_v5(
                     raw, will.topic, Int32(will.payload.count), will.payload, Int32(will.qos.rawValue), will.retain,

@@ -54,6 +54,8 @@ public struct ClientOptions: Sendable {
     public var keepAlive: Duration = .seconds(60)
     /// What the broker publishes when the connection ends without a DISCONNECT.
     public var will: Will?
+    /// Makes the will of each connection, in place of `will`: called before each attempt, on a thread of the loop's.
+    public var makeWill: (@Sendable () -> Will)?
     /// How the connection is encrypted, if at all.
     public var tls: TLS?
     /// How many messages of QoS 1 and 2 the broker may have unacknowledged towards us.

@@ -1,0 +1,133 @@
+import FleetProtocol
+import Glibc
+import Logging
+import NIOCore
+
+/// One connection of an app, on its event loop.
+final class LinkConnection: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let link: LinkID
+    private let access: LinkAccess
+    private let logger: Logger
+    private let handler: LinkServer.Handler
+    private let ended: () -> Void
+    private var peer: uid_t?
+    private var isRegistered = false
+    private var context: ChannelHandlerContext?
+    /// Frames that are not dealt with yet, and whether more may be read once they are.
+    private var waiting = 0
+    private var isReadHeld = false
+
+    /// Frames of one connection that may wait at a time.
+    private static let maximumWaiting = 64
+
+    init(
+        _ link: LinkID, access: LinkAccess, logger: Logger, handler: @escaping LinkServer.Handler,
+        ended: @escaping () -> Void
+    ) {
+        self.link = link
+        self.access = access
+        self.logger = logger
+        self.handler = handler
+        self.ended = ended
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    func read(context: ChannelHandlerContext) {
+        if waiting < Self.maximumWaiting {
+            context.read()
+        } else {
+            isReadHeld = true
+        }
+    }
+
+    /// One frame has been dealt with.
+    func handled() {
+        waiting -= 1
+        guard isReadHeld, waiting < Self.maximumWaiting / 2 else { return }
+        isReadHeld = false
+        context?.read()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let line = Array(unwrapInboundIn(data).readableBytesView)
+        do {
+            let frame = try AppFrame(json: line, limit: Link.maximumLine)
+            try take(frame, context)
+        } catch let error as FleetProtocolError {
+            refuse(error.code == .version ? .version : .invalid, "\(error)", context)
+        } catch {
+            refuse(.invalid, "\(error)", context)
+        }
+    }
+
+    private func take(_ frame: AppFrame, _ context: ChannelHandlerContext) throws {
+        switch frame {
+        case .register(let registration):
+            guard let uid = peerUser(context) else {
+                return refuse(.notAllowed, "the user of this process cannot be told", context)
+            }
+            if let reason = access.refusal(of: registration, uid: uid) {
+                handler(.registrationRefused(registration.app, reason: reason))
+                return refuse(.notAllowed, reason, context)
+            }
+            isRegistered = true
+            pass(.registered(link, registration))
+        case .code:
+            guard let uid = peerUser(context), uid == geteuid() || uid == 0 else {
+                return refuse(.notAllowed, "only the agent's own user may enter a code", context)
+            }
+            pass(.frame(link, frame))
+        default: pass(.frame(link, frame))
+        }
+    }
+
+    private func pass(_ event: DeviceEvent) {
+        waiting += 1
+        handler(event)
+    }
+
+    private func refuse(_ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext) {
+        logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(message)"])
+        let text = Text.printable(message, limit: 500)
+        let bytes = AgentFrame.refused(code, message: text).json + [UInt8(ascii: "\n")]
+        context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        ended()
+        if isRegistered { handler(.linkClosed(link)) }
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if error is LineDecoder.LineTooLong {
+            return refuse(.invalid, "a line of more than \(Link.maximumLine) bytes", context)
+        }
+        context.close(promise: nil)
+    }
+
+    /// The user of the process at the other end (SO_PEERCRED, 17 on Linux).
+    private func peerUser(_ context: ChannelHandlerContext) -> uid_t? {
+        if let peer { return peer }
+        guard let provider = context.channel as? any SocketOptionProvider else { return nil }
+        let future: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
+            level: .socket, name: NIOBSDSocket.Option(rawValue: 17))
+        // On its own event loop the option is read at once.
+        future.assumeIsolated().whenSuccess { self.peer = $0.uid }
+        return peer
+    }
+}
+
+/// The kernel's `struct ucred`, which glibc's headers hide.
+private struct PeerCredentials {
+    var pid: Int32
+    var uid: UInt32
+    var gid: UInt32
+}

@@ -1,0 +1,107 @@
+import FleetProtocol
+import Glibc
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Serves apps on the agent's socket: lines in, events out. Bounded: a line that is too long ends its connection, and a
+/// connection is not read while what it said is being dealt with.
+final class LinkServer: Sendable {
+    /// Says what a connection did; called on the server's event loop, for one connection in order.
+    typealias Handler = @Sendable (DeviceEvent) -> Void
+
+    private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    private let state = Mutex(State())
+    private let access: LinkAccess
+    private let logger: Logger
+    private let handler: Handler
+
+    private struct State {
+        var channel: (any Channel)?
+        var links: [LinkID: Open] = [:]
+        var next: Int64 = 1
+    }
+
+    private struct Open {
+        let channel: any Channel
+        let connection: NIOLoopBound<LinkConnection>
+    }
+
+    /// Connections at one time: every app may have one, and a few more knock.
+    private static let maximumConnections = 256
+
+    init(access: LinkAccess, logger: Logger, handler: @escaping Handler) {
+        self.access = access
+        self.logger = logger
+        self.handler = handler
+    }
+
+    func start(at path: String) async throws {
+        try LinkSocket(path: path).prepare()
+        do {
+            let channel = try await ServerBootstrap(group: group)
+                .serverChannelOption(.backlog, value: 128)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try self.accept(channel) }
+                }
+                .bind(unixDomainSocketPath: path).get()
+            guard chmod(path, 0o666) == 0 else { throw Files.failure("open \(path) to its users") }
+            state.withLock { $0.channel = channel }
+        } catch let error as IOError {
+            throw DeviceAgentError(.socket, "cannot listen at \(path)", cause: error)
+        }
+    }
+
+    /// Closes every connection. No event comes afterwards.
+    func stop() async {
+        let channels = state.withLock { state in
+            defer { state = State() }
+            return state.links.values.map(\.channel) + [state.channel].compactMap { $0 }
+        }
+        for channel in channels { try? await channel.close() }
+        try? await group.shutdownGracefully()
+    }
+
+    func send(_ frame: AgentFrame, to link: LinkID) {
+        guard let channel = state.withLock({ $0.links[link]?.channel }) else { return }
+        channel.writeAndFlush(ByteBuffer(bytes: frame.json + [UInt8(ascii: "\n")]), promise: nil)
+    }
+
+    func broadcast(_ frame: AgentFrame) {
+        let buffer = ByteBuffer(bytes: frame.json + [UInt8(ascii: "\n")])
+        for channel in state.withLock({ $0.links.values.map(\.channel) }) {
+            channel.writeAndFlush(buffer, promise: nil)
+        }
+    }
+
+    /// Closes a connection behind all that was sent.
+    func close(_ link: LinkID) {
+        guard let channel = state.withLock({ $0.links[link]?.channel }) else { return }
+        channel.eventLoop.execute { channel.close(promise: nil) }
+    }
+
+    /// What a connection said last has been dealt with: it may say more.
+    func handled(_ link: LinkID) {
+        guard let open = state.withLock({ $0.links[link] }) else { return }
+        open.channel.eventLoop.execute { open.connection.value.handled() }
+    }
+
+    private func accept(_ channel: any Channel) throws {
+        let number = state.withLock { state -> Int64? in
+            guard state.links.count < Self.maximumConnections else { return nil }
+            defer { state.next += 1 }
+            return state.next
+        }
+        guard let number else { return channel.close(promise: nil) }
+        let link = LinkID(number)
+        let connection = LinkConnection(link, access: access, logger: logger, handler: handler) { [self] in
+            state.withLock { $0.links[link] = nil }
+        }
+        state.withLock { state in
+            state.links[link] = Open(
+                channel: channel, connection: NIOLoopBound(connection, eventLoop: channel.eventLoop))
+        }
+        try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(LineDecoder()), connection])
+    }
+}

@@ -1,0 +1,26 @@
+package import FleetProtocol
+import Glibc
+
+extension Timestamp {
+    /// The wall clock's time.
+    package static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}
+
+extension Now {
+    private static let bootID: String = {
+        let bytes = (try? Files.read("/proc/sys/kernel/random/boot_id", limit: 256)) ?? []
+        return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+    }()
+
+    /// This machine's clocks.
+    package static var system: Now {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Now(
+            wall: .now, uptime: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000, bootID: bootID)
+    }
+}
