@@ -23,6 +23,7 @@ extension Target.Dependency {
     static let nio = product(name: "NIOCore", package: "swift-nio")
     static let nioPosix = product(name: "NIOPosix", package: "swift-nio")
     static let serviceLifecycle = product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+    static let unixSignals = product(name: "UnixSignals", package: "swift-service-lifecycle")
     static let yams = product(name: "Yams", package: "Yams")
 }
 
@@ -63,7 +64,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "fleet-agent", dependencies: ["DeviceAgent", .argumentParser, .logging, .serviceLifecycle],
+            name: "fleet-agent",
+            dependencies: ["DeviceAgent", .argumentParser, .logging, .serviceLifecycle, .unixSignals],
             swiftSettings: settings),
         .executableTarget(
             name: "sample-app", dependencies: ["AppConnect", .argumentParser], swiftSettings: settings),
@@ -77,7 +79,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "fleet-controller",
-            dependencies: ["FleetController", "FleetHome", .argumentParser, .logging, .serviceLifecycle],
+            dependencies: [
+                "FleetController", "FleetHome", .argumentParser, .logging, .serviceLifecycle, .unixSignals,
+            ],
             swiftSettings: settings),
         .target(
             name: "FleetCommands", dependencies: ["FleetProtocol", "FleetHome", "Mosquitto", .argumentParser, .yams],

@@ -1,7 +1,8 @@
-import ArgumentParser
+public import ArgumentParser
 import DeviceAgent
-import Logging
+public import Logging
 import ServiceLifecycle
+import UnixSignals
 
 @main
 struct FleetAgent: AsyncParsableCommand {
