@@ -19,6 +19,11 @@ package struct SecureServicesValue: Hashable, Sendable {
     package struct Offline: Hashable, Sendable {
         package var blockAfter: Int64?
         package var wipeAfter: Int64?
+
+        package init(blockAfter: Int64? = nil, wipeAfter: Int64? = nil) {
+            self.blockAfter = blockAfter
+            self.wipeAfter = wipeAfter
+        }
     }
 
     package init() {}

@@ -1,0 +1,166 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("What an app is told, and when")
+struct DeliveryTests {
+    @Test("the first launch delivers ready and then every state, authorization last when it is a gain")
+    func firstLaunch() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail)
+        #expect(device.frames.contains { if case .ready = $0 { true } else { false } })
+        let told = try device.answer(link)
+        #expect(told.count == 11)
+        #expect(told.last == .policy(.auth(.authorized, message: "m"), reason: .policy))
+        #expect(try device.reported(mail)[.auth].attempt.outcome == .applied)
+        #expect(try device.reported(mail)[.config].source == nil)
+    }
+
+    @Test("a later launch delivers only what differs from what was delivered last")
+    func laterLaunch() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let install = RandomID.random()
+        let link = try device.launch(mail, install: install)
+        try device.answer(link)
+        try device.handle(.linkClosed(link))
+        try device.apply(.all, mail, .config, .config(["server": "a"]))
+        #expect(try device.reported(mail)[.config].attempt.outcome == .pending)
+        #expect(try device.reported(mail).isRunning == false)
+        try device.restart()
+        let second = try device.launch(mail, install: install)
+        try device.connect()
+        #expect(
+            try device.answer(second).filter { $0 != .managed(.managed) }
+                == [.policy(.config(["server": "a"]), reason: .none)])
+        #expect(try device.reported(mail)[.config].applied == 1)
+    }
+
+    @Test("a known app starts without contact, with what was in force")
+    func offlineStart() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let install = RandomID.random()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.answer(try device.launch(mail, install: install))
+        try device.disconnect()
+        try device.restart()
+        let link = try device.launch(mail, install: install)
+        let ready = device.frames.compactMap { frame -> AppProperties? in
+            guard case .ready(let properties) = frame else { return nil }
+            return properties
+        }
+        #expect(ready.first?[.auth] == .auth(.authorized, message: "m"))
+        #expect(try device.answer(link).isEmpty)
+    }
+
+    @Test("a new app has no ready before barrier and hello")
+    func noReadyBeforeHello() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        try device.connect()
+        let link = try device.launch(mail)
+        #expect(!device.frames.contains { if case .ready = $0 { true } else { false } })
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(device.frames.contains { if case .ready = $0 { true } else { false } })
+        try device.answer(link)
+        #expect(try device.status(mail).managed == .unmanaged)
+    }
+
+    @Test(
+        "what was delivered without an answer is delivered again at the next launch, and is neither error nor applied")
+    func unanswered() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let install = RandomID.random()
+        let link = try device.launch(mail, install: install)
+        try device.answer(link, nil)
+        #expect(try device.reported(mail)[.config].attempt.outcome == .delivered)
+        try device.handle(.linkClosed(link))
+        let second = try device.launch(mail, install: install)
+        let told = try device.answer(second)
+        #expect(told.contains(.policy(.config([:]), reason: .none)))
+        #expect(try device.reported(mail)[.config].attempt.outcome == .applied)
+    }
+
+    @Test("a new revision with an equal value fires nothing and carries the answer over; an error is delivered again")
+    func equalValue() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        #expect(device.frames.isEmpty)
+        #expect(try device.reported(mail)[.config].received == 2)
+        #expect(try device.reported(mail)[.config].applied == 2)
+        try device.apply(.all, mail, .config, .config(["a": "2"]))
+        try device.answer(link, .error)
+        #expect(try device.reported(mail)[.config].attempt.outcome == .error)
+        #expect(try device.reported(mail)[.config].applied == 2)
+        try device.apply(.all, mail, .config, .config(["a": "2"]))
+        #expect(!device.frames.isEmpty)
+        try device.answer(link)
+        #expect(try device.reported(mail)[.config].applied == 4)
+    }
+
+    @Test("a process that comes back to a restarted agent gets no second ready, and what it said meanwhile counts")
+    func resume() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let (install, launch) = (RandomID.random(), RandomID.random())
+        let link = try device.launch(mail, install: install, launch: launch)
+        try device.apply(.all, mail, .auth, .auth(.unauthorized))
+        try device.answer(link)
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        guard case .deliver(let number, .policy(.config, _)) = device.frames.last else {
+            Issue.record("no delivery: \(device.frames)")
+            return
+        }
+        device.frames = []
+        try device.restart()
+        try device.launch(
+            mail, install: install, launch: launch,
+            resume: Registration.Resume(
+                delivered: [number],
+                acknowledgements: [Acknowledgement(delivery: number, policy: .config, state: .applied)]))
+        #expect(device.frames == [.welcome(agent: "fleet-agent/test", device: device.device)])
+        #expect(try device.status(mail)[.config].attempt.outcome == .applied)
+    }
+
+    @Test("a loss of authorization is delivered first, a gain last")
+    func order() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.disconnect()
+        let auth = Address.desired(.all, mail, .auth)
+        let config = Address.desired(.all, mail, .config)
+        try device.publish(auth, device.fleet.document(auth, .auth(.authorized)))
+        try device.publish(config, device.fleet.document(config, .config(["a": "1"])))
+        try device.connect()
+        #expect(try device.answer(link).last == .policy(.auth(.authorized, message: "m"), reason: .policy))
+        try device.disconnect()
+        try device.publish(auth, device.fleet.document(auth, .auth(.unauthorized)))
+        try device.publish(config, device.fleet.document(config, .config([:])))
+        try device.connect()
+        #expect(try device.answer(link).first == .policy(.auth(.unauthorized, message: "m"), reason: .policy))
+    }
+
+    @Test("a second process with a connected app's id is refused, the same process takes its place")
+    func inUse() throws {
+        var device = try TestDevice()
+        let launch = RandomID.random()
+        try device.launch(mail, launch: launch)
+        device.frames = []
+        try device.launch(mail)
+        #expect(device.frames.contains { if case .refused(.inUse, _) = $0 { true } else { false } })
+        device.frames = []
+        try device.launch(mail, launch: launch)
+        #expect(device.frames.contains { if case .welcome = $0 { true } else { false } })
+    }
+}

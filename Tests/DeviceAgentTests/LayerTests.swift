@@ -1,0 +1,178 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("Layers, groups and what is accepted")
+struct LayerTests {
+    private let kiosk = GroupID(unchecked: "kiosk")
+    private let lobby = GroupID(unchecked: "lobby")
+
+    private func join(_ device: inout TestDevice, _ groups: [GroupID]) throws {
+        let address = Address.membership(device.device)
+        try device.publish(address, device.fleet.document(address, .membership(groups)))
+    }
+
+    @Test("device beats group beats all, and deleting an override goes back to the layer below")
+    func precedence() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try join(&device, [kiosk])
+        try device.apply(.all, mail, .config, .config(["from": "all"]))
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "group"]))
+        try device.apply(.device(device.device), mail, .config, .config(["from": "device"]))
+        #expect(try device.status(mail)[.config].source == .desired(.device(device.device), mail, .config))
+        try device.apply(.device(device.device), mail, .config, .tombstone)
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+        #expect(try device.status(mail)[.config].received == 3)
+        try device.apply(.group(kiosk), mail, .config, .tombstone)
+        #expect(try device.status(mail)[.config].received == 2)
+    }
+
+    @Test("among groups the higher priority decides, then the smaller id")
+    func priority() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try join(&device, [lobby, kiosk])
+        try device.apply(.group(lobby), mail, .config, .config(["from": "lobby"]))
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "kiosk"]))
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+        let meta = Address.groupMeta(lobby)
+        try device.publish(meta, device.fleet.document(meta, .groupMeta(GroupMeta(priority: 5))))
+        #expect(try device.status(mail)[.config].source == .desired(.group(lobby), mail, .config))
+    }
+
+    @Test("when groups change, the new group's documents are here before the old group's stop counting")
+    func change() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.apply(.group(kiosk), mail, .auth, .auth(.authorized))
+        try device.apply(.group(lobby), mail, .auth, .auth(.authorized))
+        try join(&device, [kiosk])
+        try device.answer(link)
+        try join(&device, [lobby])
+        let told = try device.answer(link)
+        #expect(!told.contains { if case .policy(.auth(.unauthorized, _), _) = $0 { true } else { false } })
+        #expect(try device.status(mail)[.auth].source == .desired(.group(lobby), mail, .auth))
+        #expect(!device.subscriptions.contains { $0.contains("/kiosk/") })
+    }
+
+    @Test("before the hello only what tightens takes effect")
+    func tightening() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.disconnect()
+        device.isControllerThere = false
+        let config = Address.desired(.all, mail, .config)
+        let auth = Address.desired(.all, mail, .auth)
+        try device.publish(config, device.fleet.document(config, .config(["a": "2"])))
+        try device.publish(auth, device.fleet.document(auth, .auth(.unauthorized)))
+        try device.connect()
+        #expect(try device.status(mail).authState == .unauthorized)
+        #expect(try device.status(mail)[.config].received == 2)
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(try device.status(mail)[.config].received == 3)
+    }
+
+    @Test(
+        "what is forged, moved, rolled back, another fleet's or equal in revision with other bytes is refused and reported"
+    )
+    func refused() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let address = Address.desired(.all, mail, .config)
+        let old = try device.fleet.document(address, .config(["v": "1"]))
+        try device.publish(address, old)
+        let good = try device.fleet.document(address, .config(["v": "2"]))
+        try device.publish(address, good)
+        let before = try device.status(mail).policies
+        var stranger = try TestFleet()
+        stranger.revision = 100
+        var foreign = device.fleet
+        foreign = try TestFleet()
+        foreign.signing = device.fleet.signing
+        foreign.revision = 100
+        let moved = try device.fleet.document(.desired(.all, notes, .config), .config(["v": "3"]))
+        let equal = try device.fleet.document(address, .config(["v": "4"]), revision: 2)
+        var changed = good
+        changed[changed.count / 2] ^= 1
+        for (wire, reason) in [
+            (try stranger.document(address, .config(["v": "5"])), "unknown key"),
+            (try foreign.document(address, .config(["v": "6"])), "another fleet"),
+            (moved, "belongs to"), (old, "was here already"), (equal, "other content"), (changed, ""),
+            (Array("{".utf8), "expected"), ([UInt8](repeating: 0xFF, count: 70_000), "at most"),
+        ] {
+            try device.say(address, wire)
+            #expect(try device.status(mail).policies == before)
+            let refusal = try #require(try device.status(mail).refusals.last)
+            #expect(refusal.reason.contains(reason) || reason.isEmpty, "\(refusal.reason)")
+        }
+    }
+
+    @Test("a document of a new key counts once the trust document that names it has come, and an old version does not")
+    func rotation() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let first = device.fleet.signing
+        let firstTrust = try device.fleet.trust()
+        device.fleet.signing = try SigningKey()
+        try device.disconnect()
+        let address = Address.desired(.all, mail, .config)
+        try device.publish(address, device.fleet.document(address, .config(["v": "1"])))
+        try device.publish(.trust, device.fleet.trust(version: 2).wire)
+        try device.connect()
+        #expect(try device.status(mail)[.config].received == 1)
+        try device.say(.trust, firstTrust.wire)
+        #expect(device.core.trust.version == 2)
+        device.fleet.signing = first
+        try device.apply(.all, mail, .config, .config(["v": "2"]))
+        #expect(try device.status(mail)[.config].received == 1)
+    }
+
+    @Test("unknown values count as unauthorized for that policy alone, and are reported")
+    func unknownValues() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        let address = Address.desired(.all, mail, .dlp)
+        let text = #"{"openIn":{"policy":"someday"},"print":"authorized","pasteboard":7}"#
+        let value = try JSONReader.read(Array(text.utf8), limit: 1_000) { try DesiredValue(of: .dlp, from: &$0) }
+        #expect(value.problems.keys.sorted() == [.openIn, .pasteboard])
+        var payload = DesiredDocument(
+            fleet: device.fleet.uuid, fleetID: device.fleet.id, address: address,
+            revision: Revision(epoch: 1, number: 9), change: Revision(epoch: 1, number: 9), issuedAt: device.now.wall,
+            content: .tombstone
+        ).jsonText
+        payload = payload.replacing("\"deleted\":true", with: "\"value\":\(text)")
+        try device.publish(
+            address, SignedDocument(signing: Array(payload.utf8), as: .desired, with: device.fleet.signing).wire)
+        try device.answer(link)
+        let status = try device.status(mail)
+        #expect(status[.openIn].attempt.outcome == .rejected)
+        #expect(status[.pasteboard].attempt.outcome == .rejected)
+        #expect(status[.print].attempt.outcome == .applied)
+    }
+
+    @Test("all authorized apps of the device are a whitelist that follows their authorization")
+    func appConnectApps() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.launch(notes)
+        var dlp = DLP()
+        dlp.openIn = .appConnectApps
+        try device.apply(.all, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        try device.answer(link)
+        try device.apply(.all, notes, .auth, .auth(.authorized))
+        #expect(try device.answer(link).contains(.policy(.openIn(.whitelist, whitelist: [notes]), reason: .none)))
+    }
+}

@@ -1,0 +1,104 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("What a device reports")
+struct ReportTests {
+    @Test("the order of reports never goes back, also across restarts")
+    func order() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        var last = try device.reported(mail).order
+        for round in 0..<5 {
+            try device.apply(.all, mail, .config, .config(["round": "\(round)"]))
+            let next = try device.reported(mail).order
+            #expect(next > last)
+            last = next
+            if round == 2 {
+                try device.restart()
+                try device.connect()
+            }
+        }
+    }
+
+    @Test("events are sent again until the controller has them, across restarts, with their numbers")
+    func events() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        let count = device.core.state.events.count
+        try device.handle(.frame(link, .blocked(.copy, target: nil)))
+        #expect(device.core.state.events.count == count + 1)
+        try device.restart()
+        device.published = []
+        try device.connect()
+        let sent = device.published.filter { if case .reply(_, _, .event) = $0.address { true } else { false } }
+        #expect(sent.count >= count + 1)
+        let number = Int64(count + 1)
+        try device.say(
+            .received(device.device),
+            device.fleet.received(device.device, EventMark(incarnation: 1, boot: 1, number: number)))
+        #expect(device.core.state.events.allSatisfy { $0.header.boot > 1 })
+    }
+
+    @Test("an old will that arrives late is answered with presence online")
+    func oldWill() throws {
+        var device = try TestDevice()
+        try device.connect()
+        device.published = []
+        let old = device.core.will(connection: .random(), at: device.now.wall)
+        try device.say(.presence(.device(device.device)), old.json)
+        let said = device.published.compactMap { address, payload in
+            address == .presence(.device(device.device))
+                ? try? Presence(json: payload, limit: Presence.maximumSize) : nil
+        }
+        #expect(said.map(\.state) == [.online])
+    }
+
+    @Test("a log level lasts its time, is not restarted by a restart of the agent, and tells each change")
+    func logLevel() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info)))
+        try device.apply(
+            .device(device.device), mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 600)))
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.wait(500)
+        try device.restart()
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.wait(100)
+        #expect(try device.status(mail).logLevel == .info)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
+        let changes = device.core.state.events.compactMap { event -> String? in
+            guard case .logLevel(let change) = event.body else { return nil }
+            return "\(change.old) \(change.new) \(change.why.rawValue)"
+        }
+        #expect(changes == ["status info policy", "info debug policy", "debug info expired"])
+    }
+
+    @Test("a log level with a code waits for the person who knows it")
+    func code() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        let code = DebugCode(
+            salt: Array("saltsalt".utf8),
+            hash: [
+                0x70, 0x2e, 0xdf, 0x08, 0x2a, 0xa0, 0xd0, 0xe3, 0x58, 0xa5, 0xc8, 0x3a, 0x0a, 0xb8, 0x4d, 0x6b, 0xf4,
+                0xc0, 0x1c, 0x31, 0x51, 0xf0, 0x9b, 0x63, 0xdb, 0x8a, 0x48, 0x61, 0x5c, 0x87, 0x8b, 0x61,
+            ], n: 16, r: 1, p: 1)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, code: code)))
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .awaitingCode)
+        #expect(try device.status(mail).logLevel == .status)
+        try device.handle(.frame(link, .code(mail, "wrong")))
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(device.frames.contains(.codeResult(false)))
+    }
+}

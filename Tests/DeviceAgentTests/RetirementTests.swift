@@ -1,0 +1,120 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("Retirement")
+struct RetirementTests {
+    @Test("a retired app loses its keys before anything is stored or said, even while it is not running")
+    func keysFirst() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.handle(.linkClosed(link))
+        #expect(device.keys == [mail])
+        device.order = []
+        try device.apply(.all, mail, .auth, .auth(.retired, "gone"))
+        #expect(device.keys.isEmpty)
+        #expect(device.order.first == "destroy \(mail)")
+        #expect(device.order.dropFirst().first == "store")
+        let status = try device.reported(mail)
+        #expect(status.keys == .destroyed)
+        #expect(status.authState == .retired)
+        #expect(status.authMessage == "gone")
+    }
+
+    @Test("retired at any layer wins over an override of the device")
+    func wins() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.device(device.device), mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .auth, .auth(.retired))
+        #expect(try device.reported(mail).authState == .retired)
+        #expect(try device.reported(mail)[.auth].source == .desired(.all, mail, .auth))
+    }
+
+    @Test("a retirement ends by a later auth document, not by a tombstone, and keys begin anew")
+    func latch() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.device(device.device), mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .auth, .auth(.retired))
+        try device.apply(.all, mail, .auth, .tombstone)
+        #expect(try device.reported(mail).authState == .retired)
+        #expect(try device.reported(mail)[.auth].attempt.outcome == .rejected)
+        #expect(device.keys.isEmpty)
+        try device.restart()
+        try device.connect()
+        #expect(try device.reported(mail).authState == .retired)
+        try device.apply(.device(device.device), mail, .auth, .auth(.authorized))
+        #expect(try device.reported(mail).authState == .authorized)
+        #expect(device.keys == [mail])
+    }
+
+    @Test("a document signed again with its old change does not release a retirement")
+    func resigned() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.device(device.device), mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .auth, .auth(.retired))
+        try device.apply(.all, mail, .auth, .tombstone)
+        let address = Address.desired(.device(device.device), mail, .auth)
+        try device.publish(address, device.fleet.document(address, .auth(.authorized), change: 1))
+        #expect(try device.reported(mail).authState == .retired)
+    }
+
+    @Test("an app that retires itself is unknown, at defaults, and reported")
+    func itself() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.handle(.frame(link, .retire))
+        try device.answer(link)
+        let status = try device.reported(mail)
+        #expect(status.managed == .unknown)
+        #expect(status.authReason == .selfRetired)
+        #expect(status.keys == .destroyed)
+        #expect(status[.config].attempt.outcome == .rejected)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(try device.reported(mail).authState == .authorized)
+        #expect(try device.reported(mail).managed == .managed)
+    }
+
+    @Test("out of contact an app is blocked by the larger clock, wiped by running time alone, and unblocked by contact")
+    func offline() throws {
+        var device = try TestDevice()
+        try device.connect()
+        var value = SecureServicesValue()
+        value.offline = SecureServicesValue.Offline(blockAfter: 60, wipeAfter: 600)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(value))))
+        try device.launch(mail)
+        #expect(try device.status(mail).authState == .authorized)
+        try device.disconnect()
+        // A wall clock that jumps blocks, and wipes nobody.
+        device.now.wall = Timestamp(milliseconds: 4_070_908_800_000)
+        try device.handle(.tick)
+        #expect(try device.status(mail).authReason == .outOfContact)
+        #expect(try device.status(mail).authState == .unauthorized)
+        #expect(device.keys == [mail])
+        try device.connect()
+        #expect(try device.status(mail).authState == .authorized)
+        try device.disconnect()
+        try device.wait(590)
+        #expect(try device.status(mail).authState == .unauthorized)
+        try device.restart()
+        try device.wait(20)
+        #expect(try device.status(mail).authState == .retired)
+        #expect(device.keys.isEmpty)
+        try device.connect()
+        #expect(try device.status(mail).authState == .retired)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(try device.status(mail).authState == .authorized)
+    }
+}

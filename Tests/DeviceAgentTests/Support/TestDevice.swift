@@ -1,0 +1,210 @@
+import DeviceAgent
+import FleetProtocol
+import TestSupport
+
+/// One device with its core over a real store, a broker that is a dictionary, and apps that are scripts. Time stands
+/// still unless it is moved.
+struct TestDevice {
+    var fleet: TestFleet
+    let device: DeviceID
+    let store: DeviceStore
+    private(set) var core: DeviceCore
+    var now = Now(wall: Timestamp(milliseconds: 1_800_000_000_000), uptime: 1_000_000, bootID: "boot-1")
+    /// What the broker holds.
+    var retained: [String: [UInt8]] = [:]
+    /// Everything published since the last look, in order.
+    var published: [(address: Address, payload: [UInt8])] = []
+    /// Frames sent to apps since the last look.
+    var frames: [AgentFrame] = []
+    var keys: Set<AppID> = []
+    /// Key effects, stores and publishes in the order they were performed.
+    var order: [String] = []
+    var connection: RandomID?
+    var subscriptions: [String] = []
+    /// Whether the controller answers a presence.
+    var isControllerThere = true
+    private var links: Int64 = 0
+
+    init(fleet: TestFleet? = nil, enrollment: Enrollment? = nil) throws {
+        self.fleet = try fleet ?? TestFleet()
+        let enrolled = try enrollment ?? self.fleet.enrollment()
+        device = enrolled.device
+        store = try DeviceStore.inMemory()
+        core = try DeviceCore(
+            enrollment: enrolled, agentVersion: "fleet-agent/test", state: store.load(), at: now)
+        try settle()
+    }
+
+    /// The agent starts again from what it has stored.
+    mutating func restart() throws {
+        core = try DeviceCore(
+            enrollment: core.enrollment, agentVersion: "fleet-agent/test", state: store.load(), at: now)
+        connection = nil
+        subscriptions = []
+        try settle()
+    }
+
+    mutating func handle(_ event: DeviceEvent) throws {
+        core.handle(event, at: now)
+        try settle()
+    }
+
+    /// Lets `seconds` pass, by every clock.
+    mutating func wait(_ seconds: Int64) throws {
+        now.uptime += seconds * 1_000
+        now.wall = now.wall.advanced(bySeconds: seconds)
+        try handle(.tick)
+    }
+
+    // MARK: Broker
+
+    mutating func connect() throws {
+        let name = RandomID.random()
+        connection = name
+        subscriptions = []
+        try handle(.connected(connection: name))
+        try wait(1)
+    }
+
+    mutating func disconnect() throws {
+        connection = nil
+        try handle(.disconnected)
+    }
+
+    /// Stores at the broker, and delivers when a subscription covers it.
+    mutating func publish(_ address: Address, _ payload: [UInt8]) throws {
+        let topic = address.topic(in: fleet.id)
+        retained[topic] = payload
+        if connection != nil, subscriptions.contains(where: { Self.matches($0, topic) }) {
+            try handle(.message(topic: topic, payload: payload))
+        }
+    }
+
+    mutating func apply(_ layer: Layer, _ app: AppID, _ aspect: Aspect, _ content: DesiredDocument.Content) throws {
+        let address = Address.desired(layer, app, aspect)
+        try publish(address, try fleet.document(address, content))
+    }
+
+    mutating func say(_ address: Address, _ payload: [UInt8]) throws {
+        try handle(.message(topic: address.topic(in: fleet.id), payload: payload))
+    }
+
+    private mutating func settle() throws {
+        var pending = core.takeEffects(at: now)
+        while !pending.isEmpty {
+            var events: [DeviceEvent] = []
+            for effect in pending { try perform(effect, &events) }
+            for event in events { core.handle(event, at: now) }
+            pending = core.takeEffects(at: now)
+        }
+    }
+
+    private mutating func perform(_ effect: DeviceEffect, _ events: inout [DeviceEvent]) throws {
+        switch effect {
+        case .destroyKeys(let app):
+            keys.remove(app)
+            order.append("destroy \(app)")
+        case .createKeys(let app): keys.insert(app)
+        case .store(let changes):
+            try store.apply(changes)
+            order.append("store")
+        case .subscribe(let filters, let barrier):
+            let texts = filters.map { $0.text(in: fleet.id) }
+            subscriptions += texts
+            for (topic, payload) in retained where texts.contains(where: { Self.matches($0, topic) }) {
+                events.append(.message(topic: topic, payload: payload))
+            }
+            events.append(.subscribed(barrier: barrier))
+        case .unsubscribe(let filters):
+            let texts = filters.map { $0.text(in: fleet.id) }
+            subscriptions.removeAll { texts.contains($0) }
+        case .publish(let address, let payload, let retain):
+            published.append((address, payload))
+            order.append("publish \(address.path)")
+            if retain { retained[address.topic(in: fleet.id)] = payload }
+            if case .barrier = address {
+                events.append(.message(topic: address.topic(in: fleet.id), payload: payload))
+            }
+            if case .presence(.device) = address, isControllerThere,
+                let presence = try? Presence(json: payload, limit: Presence.maximumSize), presence.state == .online
+            {
+                let hello = try fleet.hello(device, presence.connection)
+                events.append(.message(topic: Address.hello(device).topic(in: fleet.id), payload: hello))
+            }
+        case .send(_, let frame): frames.append(frame)
+        case .close, .display, .log: break
+        case .checkCode(let app, let address, let link, let text, let code):
+            events.append(.codeChecked(app, address, link, isRight: code.matches(text)))
+        }
+    }
+
+    static func matches(_ filter: String, _ topic: String) -> Bool {
+        let parts = filter.split(separator: "/", omittingEmptySubsequences: false)
+        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() {
+            if part == "#" { return true }
+            guard index < levels.count, part == "+" || part == levels[index] else { return false }
+        }
+        return parts.count == levels.count
+    }
+
+    // MARK: Apps
+
+    @discardableResult
+    mutating func launch(
+        _ app: AppID, install: RandomID = .random(), launch: RandomID = .random(),
+        implements: Set<Callback> = Set(Callback.allCases), resume: Registration.Resume? = nil
+    ) throws -> LinkID {
+        links += 1
+        let link = LinkID(links)
+        try handle(
+            .registered(
+                link,
+                Registration(
+                    app: app, install: install, launch: launch, sdk: "test/1", implements: implements,
+                    resume: resume)))
+        return link
+    }
+
+    /// Answers everything that was sent since the last look as a well-behaved app does, until nothing more comes.
+    /// Returns what it was told.
+    @discardableResult
+    mutating func answer(_ link: LinkID, _ state: PolicyState? = .applied) throws -> [Delivery] {
+        var told: [Delivery] = []
+        while !frames.isEmpty {
+            let sent = frames
+            frames = []
+            for frame in sent {
+                switch frame {
+                case .ready: try handle(.frame(link, .ready))
+                case .deliver(let number, let delivery):
+                    told.append(delivery)
+                    try handle(.frame(link, .delivered(number)))
+                    guard case .policy(let value, _) = delivery, value.policy.isAcknowledgedByApp, let state else {
+                        continue
+                    }
+                    try handle(
+                        .frame(
+                            link, .acknowledge(Acknowledgement(delivery: number, policy: value.policy, state: state))))
+                case .welcome, .refused, .displayed, .activity, .codeResult: break
+                }
+            }
+        }
+        return told
+    }
+
+    func status(_ app: AppID) throws -> Status {
+        guard let status = core.status(of: app, at: now) else { throw TestFailure("\(app) has no status") }
+        return status
+    }
+
+    /// What the broker holds as the status of `app`.
+    func reported(_ app: AppID) throws -> Status {
+        let topic = Address.reply(device, app, .status).topic(in: fleet.id)
+        guard let wire = retained[topic] else { throw TestFailure("no status of \(app) was published") }
+        return try Status(wire: wire, fleet: fleet.id, device: device, app: app)
+    }
+}
+
+let mail = AppID(unchecked: "com.example.mail")
+let notes = AppID(unchecked: "com.example.notes")
