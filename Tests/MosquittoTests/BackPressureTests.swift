@@ -76,6 +76,25 @@ struct BackPressureTests {
         }
     }
 
+    @Test("the bound holds for a client that floods itself, whose answers come among the messages")
+    func selfMade() async throws {
+        try await withFixture { fixture in
+            let client = try fixture.client("echo", of: await fixture.broker(), on: fixture.loop(), messageBuffer: 10)
+            try await client.connect()
+            try await client.subscribe(to: ["#"])
+            let count = 2000
+            let reasons = Task {
+                try await withThrowingTaskGroup(of: ReasonCode.self) { group in
+                    for number in 0..<count { group.addTask { try await client.publish("x", to: "n/\(number)") } }
+                    return try await group.reduce(into: Set()) { $0.insert($1) }
+                }
+            }
+            #expect(Set(try await collect(count, from: client).map(\.topic)).count == count)
+            #expect(try await within { try await reasons.value } == [.success])
+            #expect(client.ledger.buffer.peak <= 10)
+        }
+    }
+
     @Test(
         "a QoS 1 marker published after the subscription comes behind all retained documents",
         arguments: [UInt16(1), 20, 1000])
