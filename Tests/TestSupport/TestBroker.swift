@@ -4,8 +4,11 @@ internal import Synchronization
 /// A real Mosquitto on a free port of the loopback interface, with its configuration in a folder of its own.
 package final class TestBroker: Sendable {
     /// What every test broker is told: nothing is dropped, nothing is delayed, nothing is kept.
+    ///
+    /// The queue's limit is a number and not 0 (for none): with 0, Mosquitto 2.0.11 throws off every client whose
+    /// publish it denies.
     package static let defaults = [
-        "max_queued_messages 0", "max_inflight_messages 1000", "set_tcp_nodelay true", "sys_interval 0",
+        "max_queued_messages 10000000", "max_inflight_messages 1000", "set_tcp_nodelay true", "sys_interval 0",
         "persistence false", "log_dest stderr", "log_type all",
     ]
 

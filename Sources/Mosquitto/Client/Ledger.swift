@@ -121,6 +121,9 @@ final class Ledger: Sendable {
         return true
     }
 
+    /// Publishes that have been accepted for sending, and not been answered.
+    var unanswered: Int { state.withLock { $0.publishes.count + $0.waiting.count } }
+
     func subscribe(_ request: Subscription, by client: LoopClient) {
         if request.answer.isSettled { return }
         do throws(MosquittoError) {

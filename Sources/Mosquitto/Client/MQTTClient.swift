@@ -69,6 +69,9 @@ public final class MQTTClient: Sendable {
         try await answer.wait()
     }
 
+    /// How many publishes have no answer yet: those sent, and those that wait for room.
+    public var unanswered: Int { ledger.unanswered }
+
     /// Publishes `payload` and waits for the broker's answer.
     ///
     /// A cancelled task stops waiting; the message may still be sent. When more publishes than `sendMaximum` are
@@ -82,6 +85,7 @@ public final class MQTTClient: Sendable {
     public func publish(
         _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false
     ) async throws -> ReasonCode {
+        try Task.checkCancellation()
         let answer = Pending<ReasonCode>()
         let request = Publish(payload: payload, topic: topic, qos: qos, retain: retain, answer: answer)
         client.loop.execute { [client, ledger] in ledger.publish(request, by: client) }
@@ -103,6 +107,7 @@ public final class MQTTClient: Sendable {
     public func subscribe(
         to filters: [String], qos: QoS = .atLeastOnce, options: SubscribeOptions = SubscribeOptions()
     ) async throws {
+        try Task.checkCancellation()
         let request = Subscription(filters: filters, qos: qos, options: options, answer: Pending())
         client.loop.execute { [client, ledger] in ledger.subscribe(request, by: client) }
         try await request.answer.wait()
@@ -110,6 +115,7 @@ public final class MQTTClient: Sendable {
 
     /// Ends the subscriptions to `filters`. Messages that were under way may still come.
     public func unsubscribe(from filters: [String]) async throws {
+        try Task.checkCancellation()
         let answer = Pending<Void>()
         client.loop.execute { [client, ledger] in ledger.unsubscribe(from: filters, answer, by: client) }
         try await answer.wait()

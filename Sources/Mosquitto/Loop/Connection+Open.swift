@@ -33,6 +33,11 @@ extension Connection {
                     nil), "setting the will on \(will.topic)")
         }
         if let tls = options.tls {
+            for file in [tls.authorityFile, tls.certificateFile, tls.keyFile].compactMap(\.self)
+            where access(file, R_OK) != 0 {
+                throw MosquittoError(
+                    .tls, "connecting to \(endpoint): the TLS file \(file): \(MosquittoError.text(of: errno))")
+            }
             installErrorLog()
             try check(
                 mosquitto_tls_set(raw, tls.authorityFile, nil, tls.certificateFile, tls.keyFile, noPassphrase),

@@ -7,7 +7,7 @@ extension EventLoop {
 
     func run() {
         threadID.store(SystemThread.current, ordering: .relaxed)
-        while inbox.withLock({ $0.phase == .running }) {
+        while isNeeded() {
             poller.wait(into: &core.ready, milliseconds: timeout())
             let ready = core.ready
             for item in ready {
@@ -26,7 +26,7 @@ extension EventLoop {
             }
             if now >= core.nextSweep { sweep(now: now) }
         }
-        finish()
+        core.timers.removeAll()
         threadID.store(0, ordering: .relaxed)
         let (waiting, late) = inbox.withLock { inbox in
             inbox.phase = .finished
@@ -96,13 +96,15 @@ extension EventLoop {
         }
     }
 
-    private func finish() {
-        runInbox()
-        for client in core.clients.all { client.close(immediately: true) }
-        deliver()
-        core.timers.removeAll()
-        runInbox()
-        for client in core.clients.all { client.close(immediately: true) }
-        deliver()
+    /// Whether there is anything to do but end; begins the end when it was asked for.
+    private func isNeeded() -> Bool {
+        if !core.stopping, inbox.withLock({ $0.phase == .running }) { return true }
+        if !core.stopping {
+            runInbox()
+            core.stopping = true
+            for client in core.clients.all { client.close() }
+            deliver()
+        }
+        return !core.clients.isEmpty
     }
 }

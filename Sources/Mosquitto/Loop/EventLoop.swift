@@ -8,7 +8,7 @@ internal import Synchronization
 /// actor that names it as its own can be entered from a handler with `assumeIsolated`, without a hop.
 ///
 /// A loop runs until `shutdown()`, and is not freed before.
-public final class EventLoop: @unchecked Sendable {  // safe: `core` is touched on the loop's thread alone, all else locks
+public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop thread's alone
     /// What belongs to the loop's thread.
     struct Core {
         var clients = ClientTable()
@@ -17,6 +17,8 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is touched 
         var spare: [(client: LoopClient, event: LoopClient.Event)] = []
         var ready: [Poller.Ready] = []
         var nextSweep: UInt64 = 0
+        /// Once set, no client begins.
+        var stopping = false
     }
 
     enum Job {
@@ -102,8 +104,8 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is touched 
         core.timers.cancel(id: id)
     }
 
-    /// Closes all clients (each sends a DISCONNECT if it can at once, and gets its last event), ends the thread and waits
-    /// for its end. Timers that are not due are dropped. Calling it again does nothing.
+    /// Closes all clients gracefully (which takes up to a second when a broker does not answer), ends the thread and
+    /// waits for its end. Timers that are not due by then are dropped. Calling it again does nothing.
     ///
     /// - Precondition: not on the loop's thread.
     public func shutdown() {

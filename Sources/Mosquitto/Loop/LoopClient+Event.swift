@@ -35,7 +35,7 @@ extension LoopClient {
         case connecting(deadline: UInt64)
         case connected(since: UInt64)
         case waiting(LoopTimer)
-        case closing(deadline: UInt64)
+        case closing(LoopTimer)
         case closed
     }
 }

@@ -3,7 +3,7 @@
 ///
 /// The client connects again by itself, after a wait that grows; each connection starts clean. The handler is called on
 /// the loop's thread, one event at a time, never from within a call to the client; from there everything may be called.
-public final class LoopClient: @unchecked Sendable {  // safe: state is touched on the loop's thread alone; methods check
+public final class LoopClient: @unchecked Sendable {  // safe: used on the loop's thread alone
     /// Receives the client's events; a `LoopClient` is given so that a handler needs no reference of its own.
     public typealias Handler = @Sendable (LoopClient, Event) -> Void
 
@@ -21,8 +21,10 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
     var handler: Handler?
     /// Names the present connection in epoll.
     private(set) var key: UInt64 = 0
-    private var slot: Int?
+    var slot: Int?
     private var interest: UInt32 = 0
+    /// A second descriptor of the socket, while the client takes leave.
+    var lingering: Int32 = -1
     private var wroteInHandshake = false
     /// How many messages may still be read; the socket is left alone at zero.
     var credit: Int
@@ -60,6 +62,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
     public func start() {
         guard loop.isCurrent else { return loop.execute { self.start() } }
         guard case .idle = phase else { return }
+        guard !loop.core.stopping else { return close() }
         slot = loop.core.clients.add(self)
         connect()
     }
@@ -106,7 +109,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
 
     /// Serves a socket that epoll has named.
     func pump(_ events: UInt32) {
-        guard let connection else { return }
+        guard let connection else { return drain() }
         if case .connecting = phase, events & Poller.error != 0 {
             let number = connection.takeSocketError()
             if number != 0 { return end(cause: connection.cause(wasConnected: false, socketError: number)) }
@@ -133,11 +136,15 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
             if options.tls == nil || !wroteInHandshake || isEstablished { wanted |= Poller.writable }
         }
         guard wanted != interest else { return }
-        if loop.poller.watch(connection.socket, key: key, from: interest, to: wanted) {
-            interest = wanted
-        } else {
+        if !watch(lingering >= 0 ? lingering : connection.socket, for: wanted) {
             end(cause: MosquittoError(.system, "the event loop could not watch the socket to \(options.endpoint)"))
         }
+    }
+
+    func watch(_ descriptor: Int32, for wanted: UInt32) -> Bool {
+        if wanted == interest { return true }
+        defer { interest = wanted }
+        return loop.poller.watch(descriptor, key: key, from: interest, to: wanted)
     }
 
     private var isEstablished: Bool {
@@ -146,7 +153,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
     }
 
     private func lost(_ connection: Connection) {
-        if case .closing = phase { return finish() }
+        if case .closing = phase { return drain() }
         end(cause: connection.cause(wasConnected: isEstablished))
     }
 
@@ -165,9 +172,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
         case .connected:
             connection?.misc()
             settle()
-        case .closing(let deadline):
-            if now > deadline { finish() }
-        case .idle, .waiting, .closed:
+        case .idle, .waiting, .closing, .closed:
             break
         }
     }
@@ -193,49 +198,10 @@ public final class LoopClient: @unchecked Sendable {  // safe: state is touched 
         connect()
     }
 
-    private func drop() {
-        if let connection, connection.isOpen, interest != 0 {
-            _ = loop.poller.watch(connection.socket, key: key, from: interest, to: 0)
-        }
+    func drop() {
+        if let connection, connection.isOpen, lingering < 0 { _ = watch(connection.socket, for: 0) }
         connection = nil
         interest = 0
         inFlight = 0
-    }
-
-    /// Ends the client for good; its last event follows. From any thread, again without effect.
-    ///
-    /// A DISCONNECT goes out behind all that was published, for which the broker has a second to take it.
-    public func close(_ farewell: Farewell = .graceful) {
-        guard loop.isCurrent else { return loop.execute { self.close(farewell) } }
-        close(farewell, immediately: false)
-    }
-
-    func close(_ farewell: Farewell = .graceful, immediately: Bool) {
-        switch phase {
-        case .closed:
-            return
-        case .closing:
-            if immediately { finish() }
-            return
-        case .waiting(let timer):
-            timer.cancel()
-        case .connected where farewell != .abrupt:
-            connection?.disconnect(reason: farewell == .publishingWill ? 4 : 0)
-            if let connection, connection.isOpen, !immediately {
-                phase = .closing(deadline: EventLoop.now() + 1_000_000_000)
-                return settle()
-            }
-        case .idle, .resolving, .connecting, .connected:
-            break
-        }
-        finish()
-    }
-
-    private func finish() {
-        drop()
-        phase = .closed
-        if let slot { loop.core.clients.remove(slot: slot) }
-        slot = nil
-        emit(.disconnected(nil, retryIn: nil))
     }
 }

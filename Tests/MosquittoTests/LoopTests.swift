@@ -1,0 +1,164 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Mosquitto
+
+@Suite("The event loop")
+struct LoopTests {
+    @Test("300 clients on one loop each get one publish to all, and answer it from their handlers")
+    func manyClients() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let loop = try fixture.loop()
+            let count = 300
+            let collector = try fixture.client("collector", of: broker, on: loop)
+            try await collector.connect()
+            try await collector.subscribe(to: ["answer/#"])
+            let ready = AsyncStream.makeStream(of: Void.self)
+            let nesting = Atomic(0)
+            for index in 0..<count {
+                let client = try loop.makeClient(options("d\(index)", of: broker)) { client, event in
+                    #expect(nesting.add(1, ordering: .relaxed).newValue == 1)
+                    defer { nesting.subtract(1, ordering: .relaxed) }
+                    switch event {
+                    case .connected:
+                        #expect(throws: Never.self) { try client.subscribe(to: ["all", "only/\(index)"]) }
+                    case .subscribed: ready.continuation.yield()
+                    case .message(let message):
+                        #expect(throws: Never.self) { try client.publish(message.payload, to: "answer/\(index)") }
+                    default: break
+                    }
+                }
+                client.start()
+            }
+            try await within(.seconds(60), "300 subscriptions") {
+                var seen = 0
+                for await _ in ready.stream {
+                    seen += 1
+                    if seen == count { break }
+                }
+            }
+            try await collector.publish("to all", to: "all")
+            let answers = try await collect(count, from: collector)
+            #expect(Set(answers.map(\.topic)) == Set((0..<count).map { "answer/\($0)" }))
+            try await collector.publish("to one", to: "only/77")
+            #expect(try await collect(1, from: collector).map(\.topic) == ["answer/77"])
+        }
+    }
+
+    @Test("many concurrent publishes each get one answer, within the window that the client keeps")
+    func concurrentPublishes() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let client = try fixture.client("busy", of: broker, on: fixture.loop()) { $0.sendMaximum = 16 }
+            try await client.connect()
+            let reasons = try await within(.seconds(60)) {
+                try await withThrowingTaskGroup(of: ReasonCode.self) { group in
+                    for number in 0..<5000 { group.addTask { try await client.publish("x", to: "t/\(number)") } }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+            }
+            #expect(reasons.count == 5000)
+            #expect(reasons.allSatisfy { $0 == .noMatchingSubscribers })
+            #expect(client.unanswered == 0)
+        }
+    }
+
+    @Test("a client at its window refuses more from its handler, and takes them when answers have come")
+    func window() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let loop = try fixture.loop()
+            let codes = AsyncStream.makeStream(of: MosquittoError.Code?.self)
+            let client = try loop.makeClient(options("narrow", of: broker) { $0.sendMaximum = 2 }) { client, event in
+                func attempt() {
+                    do throws(MosquittoError) {
+                        try client.publish([], to: "t")
+                        codes.continuation.yield(nil)
+                    } catch {
+                        codes.continuation.yield(error.code)
+                    }
+                }
+                switch event {
+                case .connected: for _ in 0..<3 { attempt() }
+                case .published where client.inFlight == 0: attempt()
+                default: break
+                }
+            }
+            client.start()
+            let stream = codes.stream
+            let seen = try await within { await stream.prefix(4).reduce(into: []) { $0.append($1) } }
+            #expect(seen == [nil, nil, .bufferFull, nil])
+            client.close()
+        }
+    }
+
+    @Test("an actor of the loop is entered from a handler without a hop")
+    func actorOnLoop() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let loop = try fixture.loop()
+            let device = Device(loop)
+            let client = try loop.makeClient(options("actor", of: broker)) { client, event in
+                device.assumeIsolated { $0.handle(event, client) }
+            }
+            client.start()
+            try await until("the actor has its message") { await device.received == ["hello"] }
+            client.close()
+        }
+    }
+
+    private actor Device {
+        let loop: EventLoop
+        var received: [String] = []
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        init(_ loop: EventLoop) { self.loop = loop }
+
+        func handle(_ event: LoopClient.Event, _ client: LoopClient) {
+            switch event {
+            case .connected: _ = try? client.subscribe(to: ["a"])
+            case .subscribed: _ = try? client.publish(Array("hello".utf8), to: "a")
+            case .message(let message): received.append(message.text)
+            default: break
+            }
+        }
+    }
+
+    @Test("closures run in order, timers by their time, cancelled ones not at all")
+    func order() async throws {
+        try await withFixture { fixture in
+            let loop = try fixture.loop()
+            let (stream, seen) = AsyncStream.makeStream(of: Int.self)
+            loop.execute {
+                let never = loop.schedule(after: .milliseconds(1)) { seen.yield(-1) }
+                loop.schedule(after: .milliseconds(30)) {
+                    seen.yield(5)
+                    seen.finish()
+                }
+                loop.schedule(after: .milliseconds(2)) { seen.yield(4) }
+                loop.execute { seen.yield(3) }
+                never.cancel()
+                seen.yield(0)
+            }
+            loop.execute { seen.yield(1) }
+            loop.execute { seen.yield(2) }
+            let order = try await within { await stream.reduce(into: []) { $0.append($1) } }
+            #expect(order.filter { $0 != 3 } == [0, 1, 2, 4, 5])
+            #expect(order.contains(3))
+        }
+    }
+
+    @Test("clients without socket pairs use one descriptor each")
+    func descriptors() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let loop = try EventLoop(name: "lean", omitsSocketPairs: true)
+            fixture.onEnd { await loop.shutdown() }
+            let client = try fixture.client("lean", of: broker, on: loop)
+            try await client.connect()
+            #expect(try await client.publish("x", to: "a") == .noMatchingSubscribers)
+        }
+    }
+}
