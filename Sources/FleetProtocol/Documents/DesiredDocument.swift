@@ -79,6 +79,11 @@ package struct DesiredDocument: Hashable, Sendable {
                 throw FleetProtocolError(
                     .mismatch, "'\(Text.printable(topic, limit: 200))' is no topic of this fleet", at: "topic")
             }
+            switch address {
+            case .desired, .groupMeta, .membership: break
+            case .trust, .reply, .presence, .heartbeat, .hello, .received, .barrier, .request, .response:
+                throw FleetProtocolError(.mismatch, "no document of this kind stands at this topic", at: "topic")
+            }
             let epoch = try required(epoch, "epoch")
             let revision = Revision(epoch: epoch, number: try required(revision, "revision"))
             let change = Revision(epoch: changeEpoch ?? epoch, number: try required(change, "change"))

@@ -45,8 +45,13 @@ extension JSONReader {
     package mutating func integer(in range: ClosedRange<Int64> = 0...JSONValue.largestInteger) throws -> Int64 {
         skipSpace()
         guard startsNumber else { throw wrongType("a whole number") }
-        guard case .integer(let value) = try number() else {
-            throw FleetProtocolError(.value, "expected a whole number below 2^53")
+        let value: Int64
+        switch try number() {
+        case .integer(let number): value = number
+        // 42.0 and 4.2e1 are whole as well: some languages write no other numbers.
+        case .double(let number) where abs(number) <= Double(JSONValue.largestInteger) && number == number.rounded():
+            value = Int64(number)
+        default: throw FleetProtocolError(.value, "expected a whole number below 2^53")
         }
         guard range.contains(value) else {
             throw FleetProtocolError(
@@ -60,8 +65,8 @@ extension JSONReader {
         let start = position
         _ = take(UInt8(ascii: "-"))
         guard let first = peek(), isDigit(first) else {
-            position = start
-            throw wrongType("a value")
+            let isNegative = position > start
+            throw isNegative ? syntax("a digit") : wrongType("a value")
         }
         position += 1
         if first != UInt8(ascii: "0") { digits() }

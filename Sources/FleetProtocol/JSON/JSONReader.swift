@@ -60,7 +60,7 @@ package struct JSONReader: ~Copyable {
         guard peek() == UInt8(ascii: "{") else { throw wrongType("an object") }
         try enter()
         let outer = names.count
-        var seen = Set<String>()
+        var seen = Set<[UInt8]>()
         skipSpace()
         if take(UInt8(ascii: "}")) { return leave(outer) }
         repeat {
@@ -155,20 +155,21 @@ package struct JSONReader: ~Copyable {
     }
 
     private mutating func refuseDuplicate(
-        _ name: String, at range: Range<Int>, from outer: Int, seen: inout Set<String>
+        _ name: String, at range: Range<Int>, from outer: Int, seen: inout Set<[UInt8]>
     ) throws {
-        // A handful of names is compared byte by byte; only a large object (a configuration) pays for a set.
+        // A handful of names is compared byte by byte; only a large object (a configuration) pays for a set. Of bytes: to
+        // Swift, strings are equal that are written differently.
         let count = names.count - outer
         let isNew: Bool
         if count < 24, !hasEscape(range) {
             isNew =
                 seen.isEmpty
-                ? !names[outer...].contains { same($0, range) } : seen.insert(name).inserted
+                ? !names[outer...].contains { same($0, range) } : seen.insert(Array(name.utf8)).inserted
         } else {
             if seen.isEmpty {
-                for earlier in names[outer...] { seen.insert(unescaped(earlier)) }
+                for earlier in names[outer...] { seen.insert(Array(unescaped(earlier).utf8)) }
             }
-            isNew = seen.insert(name).inserted
+            isNew = seen.insert(Array(name.utf8)).inserted
         }
         guard isNew else { throw FleetProtocolError(.duplicate, "this member occurs twice", at: name) }
         names.append(range)

@@ -157,7 +157,12 @@ extension PolicyValue: JSONWritable {
 extension [String: String]: JSONCodable {
     package init(from reader: inout JSONReader) throws {
         var values: [String: String] = [:]
-        try reader.object { name, value in values[name] = try value.string() }
+        try reader.object { name, value in
+            // Two names that Unicode holds to be the same text would become one, silently.
+            guard values.updateValue(try value.string(), forKey: name) == nil else {
+                throw FleetProtocolError(.duplicate, "this member occurs twice, written differently")
+            }
+        }
         self = values
     }
 

@@ -37,6 +37,13 @@ package struct AppEvent: Hashable, Sendable {
 
     /// The largest event or log-level change on the wire, in bytes.
     package static let maximumSize = 4 * 1_024
+    /// How long target and message are, each: in characters, and in bytes so that the whole always fits.
+    private static let maximumText = 500
+    private static let maximumTextSize = 1_500
+
+    private static func cut(_ text: String) -> String {
+        Text.printable(text, limit: maximumText, bytes: maximumTextSize)
+    }
 }
 
 extension AppEvent: JSONWritable {
@@ -61,8 +68,8 @@ extension AppEvent: JSONWritable {
                         throw FleetProtocolError(.value, "unknown action '\(Text.printable(text, limit: 40))'")
                     }
                     action = known
-                case "target": target = try value.message(limit: 500)
-                case "message": message = try value.message(limit: 500)
+                case "target": target = try value.message(limit: Self.maximumText)
+                case "message": message = try value.message(limit: Self.maximumText)
                 default: try header.read(name, &value)
                 }
             }
@@ -77,8 +84,9 @@ extension AppEvent: JSONWritable {
             header.writeMembers(to: &writer)
             writer.member("event", kind.rawValue)
             writer.member("action", ifPresent: action?.rawValue)
-            writer.member("target", ifPresent: target)
-            writer.member("message", ifPresent: message)
+            // One that is too large would be refused each time it is sent, and the numbers behind it wait for it.
+            writer.member("target", ifPresent: target.map(Self.cut))
+            writer.member("message", ifPresent: message.map(Self.cut))
         }
     }
 }

@@ -52,8 +52,7 @@ extension PolicyReport {
         if text == Self.defaultSource {
             self.source = nil
         } else {
-            guard let path = Self.path(in: text, fleet), let address = Address(path: path), case .desired = address
-            else {
+            guard let address = Self.address(text, in: fleet), case .desired = address else {
                 throw FleetProtocolError(
                     .value, "expected '\(Self.defaultSource)' or the topic of a desired document", at: "source")
             }
@@ -64,14 +63,11 @@ extension PolicyReport {
         self.attempt = try required(attempt, "attempt")
     }
 
-    private static func path(in topic: String, _ fleet: FleetID?) -> Substring? {
-        if let fleet {
-            let prefix = Address.prefix(of: fleet)
-            return topic.hasPrefix(prefix) ? topic.dropFirst(prefix.count) : nil
-        }
+    private static func address(_ topic: String, in fleet: FleetID?) -> Address? {
+        if let fleet { return Address(topic: topic, in: fleet) }
         let parts = topic.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 4, "\(parts[0])/\(parts[1])" == Address.root else { return nil }
-        return parts[3]
+        guard parts.count == 4, let fleet = FleetID(parts[2]) else { return nil }
+        return Address(topic: topic, in: fleet)
     }
 
     func write(to writer: inout JSONWriter, in fleet: FleetID) {

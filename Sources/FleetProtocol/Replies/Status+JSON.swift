@@ -40,6 +40,11 @@ extension Status: JSONWritable {
         let full = json
         if full.count <= Self.maximumSize { return full }
         var copy = self
+        copy.agent = Text.printable(agent, limit: 64)
+        copy.sdk = Text.printable(sdk, limit: 64)
+        copy.refusals = copy.refusals.suffix(Self.maximumRefusals).map {
+            Refusal(topic: Text.printable($0.topic, limit: 512, bytes: 512), reason: $0.reason, at: $0.at)
+        }
         for limit in [200, 40, 0] {
             for index in copy.policies.indices {
                 copy.policies[index].attempt.message = copy.policies[index].attempt.message

@@ -51,6 +51,9 @@ package struct SignedDocument: Hashable, Sendable {
         protected = try required(header, "protected")
         self.payload = try required(payload, "payload")
         self.signature = try required(signature, "signature").bytes
+        guard self.signature.count == 64 else {
+            throw FleetProtocolError(.signature, "expected the 64 bytes of an Ed25519 signature", at: "signature")
+        }
         do {
             (kind, keyID) = try Self.parse(header: protected)
         } catch let error as FleetProtocolError {

@@ -62,8 +62,9 @@ package enum Address: Hashable, Sendable {
     /// The address of a topic of `fleet`, or nil for any other topic.
     package init?(topic: String, in fleet: FleetID) {
         let prefix = Self.prefix(of: fleet)
-        guard topic.utf8.count <= 512, topic.hasPrefix(prefix) else { return nil }
-        self.init(path: topic.dropFirst(prefix.count))
+        // By bytes: to Swift, a Kelvin sign is equal to a K.
+        guard topic.utf8.count <= 512, topic.utf8.starts(with: prefix.utf8) else { return nil }
+        self.init(path: String(decoding: topic.utf8.dropFirst(prefix.utf8.count), as: UTF8.self))
     }
 
     /// Parses what ``path`` prints, and nothing else.

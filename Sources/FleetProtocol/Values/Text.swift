@@ -1,14 +1,17 @@
 /// Texts from outside, made safe to show.
 package enum Text {
-    /// `text` without control characters and bidirectional controls, at most `limit` characters long.
+    /// `text` without control characters and bidirectional controls, at most `limit` characters long, and an ellipsis
+    /// where it was cut; `bytes` bounds its UTF-8 as well, without the ellipsis.
     ///
     /// What a device or app writes reaches terminals, logs and web pages: it must not move cursors or reorder lines.
-    package static func printable(_ text: String, limit: Int = 1_000) -> String {
-        if text.utf8.count <= limit, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return text }
+    package static func printable(_ text: String, limit: Int = 1_000, bytes: Int = .max) -> String {
+        if text.utf8.count <= min(limit, bytes), text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return text }
         var scalars = String.UnicodeScalarView()
         var count = 0
+        var size = 0
         for scalar in text.unicodeScalars where !isControl(scalar) {
-            guard count < limit else {
+            size += UTF8.width(scalar)
+            guard count < limit, size <= bytes else {
                 scalars.append("…")
                 break
             }
