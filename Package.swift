@@ -99,12 +99,15 @@ let package = Package(
         .testTarget(
             name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "TestSupport"],
             swiftSettings: settings),
-        .testTarget(name: "FleetHomeTests", dependencies: ["FleetHome", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "FleetHomeTests", dependencies: ["FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "FleetControllerTests", dependencies: ["FleetController", "FleetProtocol", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "FleetCommandsTests", dependencies: ["FleetCommands", "FleetProtocol", "TestSupport"],
+            name: "FleetCommandsTests",
+            dependencies: ["FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests", dependencies: ["FleetProtocol", "Mosquitto", "TestSupport"],

@@ -16,7 +16,8 @@ struct AccessFile: Hashable, Sendable {
             "#  - Mosquitto grants every SUBSCRIBE and filters at delivery.",
             "",
             "# Devices: a device's user name (%u) is its level of the topic. Mosquitto applies patterns to every user; to",
-            "# those that begin with @ they give nothing, since no id of a device begins so.",
+            "# those that begin with @ they give nothing to publish that anyone reads, since no device's id begins so. Mosquitto",
+            "# warns of patterns without %u: these are what every device may read.",
         ]
         lines += Access.devicePatterns.map { "pattern \(Self.line($0, fleet))" }
         for user in users.sorted(by: { $0.text < $1.text }) {

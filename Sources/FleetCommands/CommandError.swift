@@ -1,0 +1,21 @@
+/// Why a command ended without doing what it was asked, and with which exit status.
+struct CommandError: Error, CustomStringConvertible {
+    /// The exit statuses of fleetctl. 64 (wrong usage) is argument-parser's own.
+    struct Status: Hashable {
+        let rawValue: Int32
+        /// Refused by the controller, or wrong in itself: nothing was changed.
+        static let refused = Status(rawValue: 1)
+        /// Applied, but not everywhere within the time given.
+        static let notConverged = Status(rawValue: 3)
+        /// Broker or controller could not be reached: whether a change was made may be unknown.
+        static let unreachable = Status(rawValue: 4)
+    }
+
+    let status: Status
+    let description: String
+
+    init(_ status: Status, _ message: String) {
+        self.status = status
+        description = message
+    }
+}

@@ -1,0 +1,38 @@
+import FleetHome
+import FleetProtocol
+import Mosquitto
+
+extension Controller {
+    /// A refusal by the controller, in its words.
+    static func error(_ failure: Response.Failure) -> CommandError {
+        let place = failure.location.map { " (\($0))" } ?? ""
+        return switch failure.code {
+        case .unavailable, .expired: CommandError(.unreachable, "the controller: \(failure.message)\(place)")
+        case .invalid, .conflict, .forbidden, .notFound, .tooLarge:
+            CommandError(.refused, "refused: \(failure.message)\(place)")
+        }
+    }
+
+    /// Why no answer came.
+    static func error(
+        _ outcome: RequestExchange.Outcome, _ verb: Verb, _ home: FleetHome, _ user: User
+    ) -> CommandError {
+        let doubt = verb.isChange ? "\nWhether the change was made is not known: look with `fleetctl get`." : ""
+        return switch outcome {
+        case .nobodyThere:
+            CommandError(
+                .unreachable,
+                "the controller is not running\nStart it with: fleet-controller run --home \(home.path)")
+        case .noAnswer: CommandError(.unreachable, "the controller does not answer\(doubt)")
+        case .connectionLost(let why):
+            CommandError(.unreachable, "the connection to the broker was lost: \(why)\(doubt)")
+        case .unsendable(let why): CommandError(.refused, "the request cannot be sent: \(why)")
+        case .refused(let reason):
+            CommandError(
+                .refused,
+                "the broker does not let \(user.text) ask '\(verb.rawValue)': reason \(ReasonCode(rawValue: reason))")
+        case .answered(.failure(let failure)): error(failure)
+        case .answered(.success): CommandError(.unreachable, "an answer that was not expected")
+        }
+    }
+}

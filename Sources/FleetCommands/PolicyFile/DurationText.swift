@@ -1,0 +1,16 @@
+/// Durations as people write them: `90s`, `5m`, `12h`, `90d`, or whole seconds.
+enum DurationText {
+    static let expectation = "expected a duration such as 90s, 5m, 12h, 90d, or whole seconds"
+
+    static func seconds(_ text: some StringProtocol) -> Int64? {
+        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+        guard let last = text.last else { return nil }
+        let factor = units[last]
+        let digits = factor == nil ? text[...] : text.dropLast()
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }),
+            let number = Int64(digits)
+        else { return nil }
+        let (seconds, overflow) = number.multipliedReportingOverflow(by: factor ?? 1)
+        return overflow ? nil : seconds
+    }
+}

@@ -1,0 +1,143 @@
+import FleetProtocol
+import Yams
+
+/// The YAML documents of one file, with what is wrong with them as YAML.
+struct YAMLSource {
+    private(set) var roots: [Node] = []
+    private(set) var mistakes: [Mistake] = []
+
+    static let maximumSize = Request.maximumSize
+    /// Levels of brackets; also of `- - -`. A policy needs six.
+    private static let maximumDepth = 64
+
+    init(_ bytes: [UInt8], name: String) {
+        func place(_ mark: Mark) -> Mistake.Place { .init(file: name, line: mark.line, column: mark.column) }
+        let start = Mistake.Place(file: name, line: 1, column: 1)
+        guard bytes.count <= Self.maximumSize else {
+            mistakes = [
+                Mistake(place: start, message: "\(bytes.count) bytes, where at most \(Self.maximumSize) are allowed")
+            ]
+            return
+        }
+        guard var text = String(validating: bytes, as: UTF8.self) else {
+            let valid = bytes.indices.first {
+                String(validating: bytes[...$0], as: UTF8.self) == nil && bytes[$0] >= 0x80
+            }
+            let lines = bytes[..<(valid ?? 0)].count { $0 == 0x0A }
+            mistakes = [
+                Mistake(
+                    place: .init(file: name, line: lines + 1, column: 1), message: "not UTF-8: save the file as UTF-8")
+            ]
+            return
+        }
+        if let line = Self.tooDeep(text) {
+            mistakes = [
+                Mistake(
+                    place: .init(file: name, line: line, column: 1),
+                    message: "nested deeper than \(Self.maximumDepth) levels")
+            ]
+            return
+        }
+        // Yams gives up at a doubled key. To find every mistake at once, the key is hidden behind characters that no
+        // policy has, and the text is read again; places stay the same.
+        for _ in 0..<100 {
+            do {
+                roots = try Self.compose(text)
+                return
+            } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
+                mistakes.append(
+                    Mistake(
+                        place: place(context.mark),
+                        message:
+                            "'\(Text.printable(keys.first ?? "", limit: 60))' occurs more than once in this mapping"))
+                guard let hidden = Self.hide(keyAt: context.mark, in: text) else { return }
+                text = hidden
+            } catch {
+                mistakes.append(Self.mistake(error, name, text))
+                return
+            }
+        }
+    }
+
+    static func isHidden(_ key: String) -> Bool {
+        key.unicodeScalars.first.map { (0xE000...0xF8FF).contains($0.value) } ?? false
+    }
+
+    private static func compose(_ text: String) throws -> [Node] {
+        let parser = try Parser(yaml: text, encoding: .utf8)
+        var roots: [Node] = []
+        while let root = try parser.nextRoot() { roots.append(root) }
+        return roots
+    }
+
+    private static func hide(keyAt mark: Mark, in text: String) -> String? {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        guard lines.indices.contains(mark.line - 1) else { return nil }
+        var scalars = Array(lines[mark.line - 1].unicodeScalars)
+        var index = mark.column - 1
+        guard scalars.indices.contains(index) else { return nil }
+        if scalars[index] == "\"" || scalars[index] == "'" { index += 1 }
+        let start = index
+        // Letters are enough: what follows the first is never looked at.
+        while scalars.indices.contains(index), !":\"' \t,{}[]".unicodeScalars.contains(scalars[index]) { index += 1 }
+        guard index > start, let mask = Unicode.Scalar(0xE000 + UInt32(mark.line * 131 + mark.column) % 0x1800) else {
+            return nil
+        }
+        for hidden in start..<index { scalars[hidden] = mask }
+        var view = String.UnicodeScalarView()
+        view.append(contentsOf: scalars)
+        lines[mark.line - 1] = String(view)
+        return lines.joined(separator: "\n")
+    }
+
+    /// The first line that may nest too deeply; libyaml and the tree recurse, and a stack is finite.
+    private static func tooDeep(_ text: String) -> Int? {
+        var depth = 0
+        var line = 1
+        var dashes = 0
+        var indent = 0
+        var isIndent = true
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\n"):
+                line += 1
+                (dashes, indent, isIndent) = (0, 0, true)
+                continue
+            case UInt8(ascii: " ") where isIndent: indent += 1
+            case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth = max(0, depth - 1)
+            case UInt8(ascii: "-") where isIndent || dashes > 0, UInt8(ascii: "?") where isIndent || dashes > 0:
+                dashes += 1
+            case UInt8(ascii: " "): break
+            default: dashes = dashes > maximumDepth ? dashes : 0
+            }
+            if byte != UInt8(ascii: " ") { isIndent = false }
+            if depth > maximumDepth || dashes > maximumDepth && dashes < 1_000 || indent > 1_000 { return line }
+        }
+        return nil
+    }
+
+    private static func mistake(_ error: any Error, _ name: String, _ text: String) -> Mistake {
+        func at(_ line: Int, _ column: Int, _ message: String) -> Mistake {
+            Mistake(place: .init(file: name, line: max(1, line), column: max(1, column)), message: message)
+        }
+        switch error {
+        case YamlError.scanner(let context, let problem, let mark, _),
+            YamlError.parser(let context, let problem, let mark, _),
+            YamlError.composer(let context, let problem, let mark, _):
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            let line = lines.indices.contains(mark.line - 1) ? lines[mark.line - 1] : ""
+            if line.prefix(while: { $0 == " " || $0 == "\t" }).contains("\t") {
+                return at(mark.line, mark.column, "tabs cannot indent YAML: use spaces")
+            }
+            let around = context.map { " (\($0.text) in line \($0.mark.line))" } ?? ""
+            return at(mark.line, mark.column, "not YAML: \(problem)\(around)")
+        case YamlError.reader(let problem, let offset, _, _):
+            let before = Array(text.utf8.prefix(offset ?? 0))
+            let line = before.count { $0 == 0x0A } + 1
+            let column = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
+            return at(line, column, "not YAML: \(problem)")
+        default: return at(1, 1, "not YAML: \(Text.printable("\(error)", limit: 200))")
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import FleetProtocol
+import Foundation
+import Mosquitto
+import TestSupport
+import Testing
+
+@testable import FleetHome
+
+/// Who is made to be the broker's user, and whether it can be tried here.
+enum BrokerUser: String, CaseIterable {
+    case caller, mosquitto
+    var canBeTried: Bool { self == .caller || geteuid() == 0 }
+}
+
+@Suite("Mosquitto with a fleet's configuration")
+struct BrokerTests {
+    private static let till = DeviceID(unchecked: "till-1")
+    private static let prefix = "fleet/v1/demo"
+
+    private func client(
+        _ fixture: Fixture, _ home: FleetHome, _ credentials: Credentials, password: String? = nil
+    ) throws -> MQTTClient {
+        let loop = try EventLoop()
+        fixture.onEnd { await loop.shutdown() }
+        var options = ClientOptions(host: home.context.host, port: home.context.port, clientID: credentials.user.text)
+        options.userName = credentials.user.text
+        options.password = Password(Array((password ?? credentials.password).utf8))
+        let client = try MQTTClient(options, on: loop)
+        fixture.onEnd { await client.close() }
+        return client
+    }
+
+    private func deviceCredentials(_ folder: URL) throws -> Credentials {
+        try Credentials(
+            json: Array(Data(contentsOf: folder.appendingPathComponent("till-1/credentials.json"))), limit: 1_024)
+    }
+
+    @Test(
+        "knows users by password, gives each its rights, learns new ones while it runs", arguments: BrokerUser.allCases)
+    func rights(user: BrokerUser) async throws {
+        guard user.canBeTried else { return }
+        try await withFixture { fixture in
+            let folder = try fixture.temporaryFolder()
+            chmod(folder.path, 0o755)
+            let home = try FleetHome.create(
+                at: folder.path + "/home", fleet: FleetID(unchecked: "demo"), port: try freePort(),
+                brokerUser: user == .mosquitto ? "mosquitto" : "root")
+            let broker = TestBroker(
+                configuration: URL(fileURLWithPath: home.brokerConfigurationPath), port: home.context.port)
+            try await broker.start()
+            fixture.onEnd { await broker.stop() }
+            let controller = try client(fixture, home, try home.credentials(for: .controller))
+            try await controller.connect()
+
+            let reload = try home.enroll(
+                [.init(device: Self.till, folder: folder.path + "/till-1")], floors: Floors(trust: try home.trust()))
+            let pid = try #require(broker.pid)
+            #expect(reload == .signalled(pid: pid))
+            let credentials = try deviceCredentials(folder)
+            let device = try client(fixture, home, credentials)
+            try await until("the broker has read its files again") {
+                do {
+                    try await device.connect()
+                    return true
+                } catch let error as MosquittoError where error.code == .authenticationRefused {
+                    return false
+                }
+            }
+            let own = try await device.publish("{}", to: "\(Self.prefix)/reply/till-1/com.example.mail/status")
+            #expect(!own.isError)
+            for topic in [
+                "reply/till-2/com.example.mail/status", "desired/all/com.example.mail/auth", "presence/till-2",
+            ] {
+                #expect(try await device.publish("{}", to: "\(Self.prefix)/\(topic)") == .notAuthorized)
+            }
+            #expect(try await controller.publish("{}", to: "\(Self.prefix)/desired/all/a/auth").isError == false)
+
+            let wrong = try client(fixture, home, credentials, password: "wrong")
+            let error = await #expect(throws: MosquittoError.self) { try await wrong.connect() }
+            #expect(error?.code == .authenticationRefused)
+        }
+    }
+
+    @Test("a removed user is thrown off")
+    func removal() async throws {
+        try await withFixture { fixture in
+            let folder = try fixture.temporaryFolder()
+            let home = try HomeTests.makeHome(in: folder, port: try freePort())
+            let viewer = User.viewer(Name(unchecked: "eve"))
+            try home.addUser(viewer)
+            let broker = TestBroker(
+                configuration: URL(fileURLWithPath: home.brokerConfigurationPath), port: home.context.port)
+            try await broker.start()
+            fixture.onEnd { await broker.stop() }
+            let client = try client(fixture, home, try home.credentials(for: viewer))
+            try await client.connect()
+            try home.removeUser(viewer)
+            try await within {
+                for await state in client.states {
+                    if case .waiting = state { return }
+                }
+            }
+        }
+    }
+
+    @Test("a process that is no Mosquitto gets no signal")
+    func foreignProcess() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            try "\(getpid())\n".write(
+                toFile: home.path + "/broker/data/mosquitto.pid", atomically: false, encoding: .utf8)
+            #expect(try home.reloadBroker() == .notRunning)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FleetHome
+
+@Suite("Enrolment")
+struct EnrolmentTests {
+    private static let till = DeviceID(unchecked: "till-1")
+
+    @Test("leaves a folder that an agent can be started on")
+    func folder() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            var floors = Floors(trust: try home.trust(), epoch: 2)
+            floors.set("fleet/v1/demo/desired/all/a/auth", epoch: 2, revision: 42)
+            let out = folder.path + "/till-1"
+            let reload = try home.enroll([.init(device: Self.till, folder: out)], floors: floors)
+            #expect(reload == .notRunning)
+
+            let agent = try JSONValue(
+                json: Array(Data(contentsOf: URL(fileURLWithPath: out + "/agent.json"))), limit: 65_536)
+            #expect(agent["device"] == "till-1")
+            #expect(agent["fleet"] == "demo")
+            #expect(agent["fleetUUID"] == .string(home.context.uuid.text))
+            #expect(agent["incarnation"] == 1)
+            #expect(agent["broker"] == .object(["host": "127.0.0.1", "port": 1_883]))
+            #expect(agent["rootKey"] == .string(Base64URL.encode(try home.rootKey().publicKey.bytes)))
+            #expect(agent["trust"] == .string(String(decoding: try home.trust().wire, as: UTF8.self)))
+            #expect(agent["epoch"] == 2)
+            #expect(agent["floors"] == .object(["fleet/v1/demo/desired/all/a/auth": [2, 42]]))
+            #expect(agent["displayCommand"] == .null)
+            let credentials = try Credentials(
+                json: Array(Data(contentsOf: URL(fileURLWithPath: out + "/credentials.json"))), limit: 1_024)
+            #expect(credentials.user == .device(Self.till))
+            let attributes = try FileManager.default.attributesOfItem(atPath: out + "/credentials.json")
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: out).sorted() == [
+                    "agent.json", "apps.d", "credentials.json", "state",
+                ])
+        }
+    }
+
+    @Test("raises the incarnation each time, also after a removal")
+    func incarnation() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            let floors = Floors(trust: try home.trust())
+            let enrolment = FleetHome.Enrolment(device: Self.till, folder: folder.path + "/till-1")
+            #expect(try home.incarnation(of: Self.till) == nil)
+            try home.enroll([enrolment], floors: floors)
+            try home.enroll([enrolment], floors: floors)
+            #expect(try home.incarnation(of: Self.till) == 2)
+            try home.removeDevice(Self.till)
+            #expect(try home.incarnation(of: Self.till) == nil)
+            #expect(try home.devices().isEmpty)
+            #expect(throws: FleetHomeError.self) { try home.removeDevice(Self.till) }
+            try home.enroll([enrolment], floors: floors)
+            #expect(try home.devices().map(\.incarnation) == [3])
+        }
+    }
+
+    @Test("replaces a password, and takes it away with the device")
+    func passwords() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            func line() throws -> String? {
+                try home.passwordFile().text.split(separator: "\n").first { $0.hasPrefix("till-1:") }.map(String.init)
+            }
+            let enrolment = FleetHome.Enrolment(device: Self.till, folder: folder.path + "/till-1")
+            try home.enroll([enrolment], floors: Floors(trust: try home.trust()))
+            let first = try #require(try line())
+            #expect(first.hasPrefix("till-1:$7$101$"))
+            try home.enroll([enrolment], floors: Floors(trust: try home.trust()))
+            #expect(try line() != first)
+            try home.removeDevice(Self.till)
+            #expect(try line() == nil)
+        }
+    }
+
+    @Test("of a folder that cannot be made changes nothing")
+    func unwritable() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            #expect(throws: FleetHomeError.self) {
+                try home.enroll(
+                    [.init(device: Self.till, folder: "/proc/none/till-1")], floors: Floors(trust: try home.trust()))
+            }
+            #expect(try home.devices().isEmpty)
+        }
+    }
+
+    @Test("reads the floors that the controller sends")
+    func floors() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            var floors = Floors(trust: try home.trust(), epoch: 3)
+            floors.set("a", epoch: 1, revision: 7)
+            #expect(try Floors(json: floors.json, limit: 65_536) == floors)
+            let error = #expect(throws: FleetProtocolError.self) {
+                try Floors(json: Array(#"{"epoch":1,"trust":"{}","floors":{}}"#.utf8), limit: 100)
+            }
+            #expect(error?.description == "trust.protected: this member is missing")
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FleetHome
+
+@Suite("A fleet's folder")
+struct HomeTests {
+    private static let demo = FleetID(unchecked: "demo")
+
+    static func makeHome(in folder: URL, port: UInt16 = 1_883) throws -> FleetHome {
+        // As root the tests' broker keeps running as root, which can read temporary folders.
+        try FleetHome.create(
+            at: folder.appendingPathComponent("home").path, fleet: demo, port: port, brokerUser: "root")
+    }
+
+    private static func mode(_ path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+
+    @Test("opens again as it was made")
+    func opens() async throws {
+        try await withTemporaryFolder { folder in
+            let made = try Self.makeHome(in: folder)
+            let opened = try FleetHome(opening: made.path)
+            #expect(opened.context == made.context)
+            #expect(try opened.rootKey().publicKey == made.rootKey().publicKey)
+            #expect(try opened.users().map(\.text) == ["@controller", "@operator.admin"])
+            let trust = try TrustDocument(json: opened.trust().payload, limit: 65_536)
+            #expect(trust.version == 1)
+            #expect(trust.keys == [try opened.signingKey().publicKey])
+            #expect(!opened.hasDatabase)
+        }
+    }
+
+    @Test("keeps its secrets to itself")
+    func modes() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            for name in ["keys", "credentials", "devices"] { #expect(try Self.mode(home.path + "/" + name) == 0o700) }
+            for name in ["keys/root.key", "keys/signing.key", "credentials/@controller", "broker/passwd"] {
+                #expect(try Self.mode(home.path + "/" + name) == 0o600)
+            }
+        }
+    }
+
+    @Test("is not made over something else")
+    func notEmpty() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let error = #expect(throws: FleetHomeError.self) { try Self.makeHome(in: folder) }
+            #expect(
+                error?.description
+                    == "\(home.path) is not empty; it holds a fleet already: use it, or choose another folder")
+        }
+    }
+
+    @Test(
+        "says which file is wrong, and what helps",
+        arguments: [
+            ("fleet.json", nil, "fleet.json is missing; name a fleet's folder with --home"),
+            ("fleet.json", #"{"v":2}"#, "fleet.json: v: format version 2, where this build knows 1; use the build"),
+            ("fleet.json", #"{"v":1,"fleet":"demo"}"#, "fleet.json: host: this member is missing; restore"),
+            ("keys/signing.key", nil, "signing.key is missing; restore the file from the backup"),
+            (
+                "keys/signing.key", #"{"v":1,"use":"signing","kid":"a","secret":"AA"}"#,
+                "signing.key: secret: expected an"
+            ),
+            ("trust.json", nil, "trust.json is missing; restore"),
+            ("trust.json", "{}", "trust.json: protected: this member is missing; restore"),
+        ] as [(String, String?, String)])
+    func damaged(name: String, content: String?, message: String) async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let path = home.path + "/" + name
+            if let content {
+                try content.write(toFile: path, atomically: false, encoding: .utf8)
+            } else {
+                try FileManager.default.removeItem(atPath: path)
+            }
+            let error = #expect(throws: FleetHomeError.self) { try FleetHome(opening: home.path) }
+            #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test("refuses a key that others can read")
+    func openKey() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            chmod(home.path + "/keys/signing.key", 0o644)
+            let error = #expect(throws: FleetHomeError.self) { try FleetHome(opening: home.path) }
+            #expect(error?.message == "\(home.path)/keys/signing.key can be read by others (mode 644)")
+        }
+    }
+
+    @Test("refuses a trust document that another root has signed")
+    func foreignTrust() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let trust = try SignedDocument(signing: home.trust().payload, as: .trust, with: SigningKey())
+            try Data(trust.wire).write(to: URL(fileURLWithPath: home.path + "/trust.json"))
+            let error = #expect(throws: FleetHomeError.self) { try FleetHome(opening: home.path) }
+            #expect(error?.message == "\(home.path)/trust.json: not signed by the key in keys/root.key")
+        }
+    }
+
+    @Test("belongs to one controller at a time")
+    func lock() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            do {
+                let lock = try home.lock()
+                let error = #expect(throws: FleetHomeError.self) { try home.lock() }
+                #expect(error?.code == .locked)
+                #expect(error?.message == "a controller already runs on \(home.path): process \(getpid())")
+                withExtendedLifetime(lock) {}
+            }
+            _ = try home.lock()
+        }
+    }
+
+    @Test("cannot be made where the broker's user cannot go", .enabled(if: geteuid() == 0))
+    func closedFolder() async throws {
+        try await withTemporaryFolder { folder in
+            let error = #expect(throws: FleetHomeError.self) {
+                try FleetHome.create(at: folder.path + "/home", fleet: Self.demo, brokerUser: "mosquitto")
+            }
+            #expect(error?.message == "\(folder.path) cannot be entered by mosquitto, as whom the broker will run")
+        }
+    }
+}
