@@ -13,6 +13,8 @@ package struct SecureServicesValue: Hashable, Sendable {
         package var then: Consequence?
 
         package enum Consequence: String, CaseIterable, Sendable { case lock, wipe }
+        package init(isRequired: Bool) { self.isRequired = isRequired }
+
         package static let classNames = ["digit", "letter", "lower", "upper", "symbol"]
     }
 

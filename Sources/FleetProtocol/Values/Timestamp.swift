@@ -6,7 +6,7 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
     package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// Years 0001 to 9999, which is what RFC 3339 can say.
-    static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+    package static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
 
     package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
