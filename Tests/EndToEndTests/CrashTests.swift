@@ -1,0 +1,94 @@
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Processes killed during a stream of changes", .serialized)
+struct CrashTests {
+    private let app = "com.example.mail"
+
+    @Test("kill -9 of each process in turn: the fleet converges, orders never go back, no event number is missing")
+    func killEach() async throws {
+        try await withFixture { fixture in
+            let fleet = try await TestFleet(fixture)
+            var broker = try await fleet.startBroker()
+            var controller = try await fleet.startController()
+            try await fleet.enroll("till-1")
+            var agent = try await fleet.startAgent("till-1")
+            var process = try await fleet.startApp(app, on: "till-1")
+            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {round: start}}", ["--wait=20s"])
+            var last = try await order(fleet)
+            for round in 1...8 {
+                try await fleet.apply(app, "all", "{config: {round: \"\(round) a\"}}")
+                try process.send(line: "print")
+                switch round % 4 {
+                case 1:
+                    await broker.killNow()
+                    broker = try await fleet.startBroker()
+                case 2:
+                    await controller.killNow()
+                    controller = try await fleet.startController()
+                case 3:
+                    await agent.killNow()
+                    agent = try await fleet.startAgent("till-1")
+                default:
+                    await process.killNow()
+                    process = try await fleet.startApp(app, on: "till-1")
+                }
+                try await fleet.apply(app, "all", "{config: {round: \"\(round) b\"}}", ["--wait=30s"])
+                let next = try await order(fleet)
+                #expect(next > last, "round \(round)")
+                last = next
+            }
+            let devices = try await fleet.json(["get", "devices"])
+            #expect(devices.arrayValue?.first?["state"]?.stringValue == "online")
+            #expect(devices.arrayValue?.first?["warnings"]?.arrayValue?.isEmpty != false, "\(devices.jsonText)")
+        }
+    }
+
+    @Test("a controller restored from yesterday's files stops, says how to go on, and goes on so")
+    func restored() async throws {
+        try await withFixture { fixture in
+            let fleet = try await TestFleet(fixture)
+            _ = try await fleet.startBroker()
+            var controller = try await fleet.startController()
+            try await fleet.enroll("till-1")
+            _ = try await fleet.startAgent("till-1")
+            _ = try await fleet.startApp(app, on: "till-1")
+            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {day: one}}", ["--wait=20s"])
+            await controller.terminate()
+            let files = FileManager.default
+            let databases = ["fleet.db", "fleet.db-wal", "fleet.db-shm"]
+            for name in databases {
+                let file = fleet.home.appendingPathComponent(name)
+                if files.fileExists(atPath: file.path) {
+                    try files.copyItem(at: file, to: fleet.folder.appendingPathComponent(name))
+                }
+            }
+            controller = try await fleet.startController()
+            try await fleet.apply(app, "all", "{config: {day: two}}", ["--wait=20s"])
+            await controller.terminate()
+            for name in databases {
+                let file = fleet.home.appendingPathComponent(name)
+                try? files.removeItem(at: file)
+                let backup = fleet.folder.appendingPathComponent(name)
+                if files.fileExists(atPath: backup.path) { try files.copyItem(at: backup, to: file) }
+            }
+            let stopped = try await fleet.startController()
+            let status = try await within { await stopped.exited() }
+            #expect(status != 0)
+            #expect(stopped.errors.contains("--restored"), "\(stopped.errors)")
+            _ = try await fleet.startController(["--restored"])
+            try await fleet.apply(app, "all", "{config: {day: three}}", ["--wait=20s"])
+            try await fleet.until(app, on: "till-1", "config") { $0["attempt"]?["outcome"]?.stringValue == "applied" }
+        }
+    }
+
+    private func order(_ fleet: TestFleet) async throws -> ReportOrder {
+        let status = try await fleet.reported(app, on: "till-1")
+        guard let incarnation = status["incarnation"]?.integerValue, let boot = status["boot"]?.integerValue,
+            let sequence = status["seq"]?.integerValue
+        else { throw TestFailure("no order in \(status.jsonText)") }
+        return ReportOrder(incarnation: incarnation, boot: boot, sequence: sequence)
+    }
+}
