@@ -1,4 +1,6 @@
+import FleetCommands
+
 @main
 struct Command {
-    static func main() {}
+    static func main() async { await Fleetctl.launch() }
 }

@@ -5,10 +5,13 @@ extension FleetHome {
     package struct Enrolment: Hashable, Sendable {
         package let device: DeviceID
         package let folder: String
+        /// What the controller says of this device; nil for what holds for all.
+        package let floors: Floors?
 
-        package init(device: DeviceID, folder: String) {
+        package init(device: DeviceID, folder: String, floors: Floors? = nil) {
             self.device = device
             self.folder = folder
+            self.floors = floors
         }
     }
 
@@ -63,7 +66,8 @@ extension FleetHome {
                 try folder.write(credentials, to: "credentials.json")
                 if let authority { try folder.write(authority, to: "ca.pem", mode: 0o644) }
                 try folder.write(
-                    AgentConfiguration(context: context, record: record, rootKey: root, floors: floors),
+                    AgentConfiguration(
+                        context: context, record: record, rootKey: root, floors: enrolment.floors ?? floors),
                     to: "agent.json")
                 fresh.append(credentials)
             }

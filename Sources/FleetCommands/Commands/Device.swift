@@ -1,0 +1,35 @@
+import ArgumentParser
+import FleetHome
+import FleetProtocol
+
+struct Device: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Removes devices.", subcommands: [DeviceRemove.self])
+}
+
+struct DeviceRemove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Takes a device's password away and forgets what it reported.",
+        discussion: "Run it on the broker's host. It can be repeated if the controller was not there.")
+
+    @Argument(help: "The device.", transform: { try DeviceID(checking: $0) })
+    var id: DeviceID
+    @OptionGroup var fleet: FleetOptions
+
+    func run() async throws {
+        let home = try fleet.home.open()
+        guard try home.record(of: id) != nil else {
+            throw CommandError(.refused, "no device \(id) was ever enrolled: `fleetctl get devices` lists them")
+        }
+        if try home.incarnation(of: id) != nil { try home.removeDevice(id) }
+        do {
+            _ = try await fleet.reach { try await $0.ask(.deviceRemove, ListRequest(device: id)) }
+        } catch let error as CommandError where error.status == .unreachable {
+            throw CommandError(
+                .unreachable,
+                "\(error)\n\(id) can connect no more, but what it reported is still shown: repeat this command later.")
+        }
+        Terminal.print(["\(id) is removed"])
+    }
+}

@@ -1,0 +1,125 @@
+import ArgumentParser
+import FleetHome
+import FleetProtocol
+import Foundation
+
+struct Enroll: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Makes something known to the fleet.", subcommands: [EnrollDevice.self],
+        defaultSubcommand: nil)
+}
+
+struct EnrollDevice: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "device",
+        abstract: "Gives devices a password, and a folder that an agent can be started on.",
+        discussion: """
+            One device goes to DIR itself, several to DIR/ID. An enrolled device is enrolled anew: it gets the next
+            incarnation and another password. Run it on the broker's host. The folder holds a password: keep it private
+            on its way to the device.
+
+            EXAMPLES
+              fleetctl enroll device till-1 --out ./till-1
+              fleetctl enroll device --from ids.txt --out ./devices
+            """)
+
+    @Argument(help: ArgumentHelp("The devices' ids.", valueName: "id"))
+    var ids: [String] = []
+    @Option(help: ArgumentHelp("A file with one id a line; - is standard input.", valueName: "file"))
+    var from: String?
+    @Option(help: ArgumentHelp("Where the agent's files go.", valueName: "dir"))
+    var out: String
+    @Flag(help: "Do not ask the controller: the device could be shown older documents at its first contact.")
+    var withoutFloors = false
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard !ids.isEmpty || from != nil else { throw ValidationError("name at least one device") }
+    }
+
+    func run() async throws {
+        let home = try fleet.home.open()
+        let devices = try self.devices()
+        let isSingle = devices.count == 1 && from == nil
+        let floors = try await floors(home, devices)
+        let enrolments = devices.map { device in
+            FleetHome.Enrolment(
+                device: device, folder: isSingle ? out : out + "/" + device.text, floors: floors[device])
+        }
+        let reload = try home.enroll(enrolments, floors: Floors(trust: try home.trust()))
+        if reload == .notRunning {
+            Terminal.note("note: no broker runs on this home; it knows the new passwords when it starts")
+        }
+        try output.show(try Self.report(enrolments, home))
+    }
+
+    private func devices() throws -> [DeviceID] {
+        var texts = ids
+        if let from {
+            let source = try Arguments.read(from)
+            texts += String(decoding: source.bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
+                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        }
+        var seen = Set<DeviceID>()
+        var devices: [DeviceID] = []
+        for text in texts {
+            let device: DeviceID
+            do {
+                device = try DeviceID(checking: text)
+            } catch {
+                throw CommandError(.refused, "\(error)")
+            }
+            if seen.insert(device).inserted { devices.append(device) }
+        }
+        return devices
+    }
+
+    /// What each device must not be shown again; nothing when there has been no controller yet.
+    private func floors(_ home: FleetHome, _ devices: [DeviceID]) async throws -> [DeviceID: Floors] {
+        guard home.hasDatabase, !withoutFloors else { return [:] }
+        do {
+            return try await fleet.reach { controller in
+                var result: [DeviceID: Floors] = [:]
+                for device in devices { result[device] = try await controller.floors(of: device) }
+                return result
+            }
+        } catch let error as CommandError where error.status == .unreachable {
+            throw CommandError(
+                .unreachable,
+                "\(error)\nA new device must learn from the controller which documents are the newest; "
+                    + "--without-floors enrols without.")
+        }
+    }
+
+    static func report(_ enrolments: [FleetHome.Enrolment], _ home: FleetHome) throws -> Report {
+        var table = Table([.init("DEVICE"), .init("INCARNATION", isNumber: true), .init("CONFIGURATION")])
+        var values: [JSONValue] = []
+        for enrolment in enrolments {
+            let incarnation = try home.incarnation(of: enrolment.device) ?? 0
+            let file = enrolment.folder + "/agent.json"
+            table.add([enrolment.device.text, "\(incarnation)", file])
+            values.append(
+                .object([
+                    "device": .string(enrolment.device.text), "incarnation": .integer(incarnation),
+                    "configuration": .string(file),
+                ]))
+        }
+        return Report(.array(values), table: table.lines)
+    }
+}
+
+extension Controller {
+    func floors(of device: DeviceID) async throws -> Floors {
+        var request = ListRequest(device: device)
+        var result: Floors?
+        repeat {
+            let page = try await page(.enroll, request, within: .seconds(8))
+            let floors: Floors = try page.body.decoded()
+            if result == nil { result = floors } else { result?.merge(floors) }
+            request.page = page.next
+        } while request.page != nil
+        guard let result else { throw CommandError(.unreachable, "the controller gave no floors") }
+        return result
+    }
+}

@@ -1,0 +1,154 @@
+import ArgumentParser
+import FleetProtocol
+
+struct Get: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lists devices, apps, policies, or the history of changes.",
+        subcommands: [GetDevices.self, GetApps.self, GetPolicies.self, GetHistory.self])
+}
+
+/// What a list is narrowed to.
+struct FilterOptions: ParsableArguments {
+    @Option(help: "One app only.", transform: { try AppID(checking: $0) })
+    var app: AppID?
+    @Option(help: "One device only.", transform: { try DeviceID(checking: $0) })
+    var device: DeviceID?
+    @Option(help: "One target only: all, group/NAME or device/ID.", transform: { try Layer(parsing: $0) })
+    var target: Layer?
+
+    var request: ListRequest { ListRequest(app: app, device: device, layer: target) }
+}
+
+struct GetDevices: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices", abstract: "Lists the devices, with their presence and groups.")
+
+    @Option(help: "One device only.", transform: { try DeviceID(checking: $0) })
+    var device: DeviceID?
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let request = ListRequest(device: device)
+        try output.show(Self.report(try await fleet.reach { try await $0.list(.devices, request, "devices") }))
+    }
+
+    static func report(_ devices: [JSONValue]) -> Report {
+        var table = Table([
+            .init("DEVICE"), .init("STATE"), .init("SINCE"), .init("AGENT"), .init("INCARNATION", isNumber: true),
+            .init("BOOT", isNumber: true), .init("APPS", isNumber: true), .init("GROUPS"),
+        ])
+        for device in devices {
+            table.add([
+                Cell.text(device["device"]), Cell.text(device["state"]), Cell.time(device["since"]),
+                Cell.text(device["agent"], limit: 24), Cell.text(device["incarnation"]), Cell.text(device["boot"]),
+                Cell.text(device["apps"]),
+                TerminalText.line(
+                    device["groups"]?.arrayValue?.compactMap(\.stringValue).joined(separator: ",") ?? "", limit: 40),
+            ])
+        }
+        return Report(.array(devices), table: table.lines)
+    }
+}
+
+struct GetApps: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apps",
+        abstract: "Lists the apps of the devices, with what each has acknowledged.",
+        discussion: "-o json and -o yaml give the whole status as the device published it.")
+
+    @OptionGroup var filter: FilterOptions
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let request = filter.request
+        try output.show(Self.report(try await fleet.reach { try await $0.list(.apps, request, "apps") }))
+    }
+
+    static func report(_ apps: [JSONValue]) -> Report {
+        var table = Table([
+            .init("DEVICE"), .init("APP"), .init("AUTH"), .init("RUNS"), .init("REPORT"),
+            .init("APPLIED", isNumber: true), .init("OTHERWISE"),
+        ])
+        for app in apps {
+            var applied = 0
+            var otherwise: [String] = []
+            for policy in app["policies"]?.memberValues ?? [] {
+                let outcome = policy.value["attempt"]?["outcome"]?.stringValue ?? "?"
+                if outcome == Outcome.applied.rawValue {
+                    applied += 1
+                } else {
+                    let message = policy.value["attempt"]?["message"]?.stringValue.map { " (\($0))" } ?? ""
+                    otherwise.append("\(policy.name) \(outcome)\(message)")
+                }
+            }
+            let order = ["incarnation", "boot", "seq"].map { Cell.text(app[$0]) }.joined(separator: "/")
+            table.add([
+                Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["auth"]?["state"]),
+                app["running"] == true ? "yes" : "no", order, "\(applied)",
+                TerminalText.line(otherwise.joined(separator: ", "), limit: 80),
+            ])
+        }
+        return Report(.array(apps), table: table.lines)
+    }
+}
+
+struct GetPolicies: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "policies", abstract: "Lists what is wanted: every policy document in force.")
+
+    @OptionGroup var filter: FilterOptions
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let request = filter.request
+        try output.show(Self.report(try await fleet.reach { try await $0.list(.policies, request, "policies") }))
+    }
+
+    static func report(_ policies: [JSONValue]) -> Report {
+        var table = Table([
+            .init("APP"), .init("TARGET"), .init("ASPECT"), .init("REVISION", isNumber: true), .init("ISSUED"),
+            .init("BY"), .init("VALUE"),
+        ])
+        for policy in policies {
+            table.add([
+                Cell.text(policy["app"]), Cell.text(policy["target"]), Cell.text(policy["aspect"]),
+                Cell.text(policy["revision"]), Cell.time(policy["issuedAt"]), Cell.text(policy["by"], limit: 24),
+                Cell.text(policy["value"]),
+            ])
+        }
+        return Report(.array(policies), table: table.lines)
+    }
+}
+
+struct GetHistory: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history", abstract: "Lists who changed what, when and why.")
+
+    @OptionGroup var filter: FilterOptions
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let request = filter.request
+        try output.show(Self.report(try await fleet.reach { try await $0.list(.history, request, "history") }))
+    }
+
+    static func report(_ changes: [JSONValue]) -> Report {
+        var table = Table([
+            .init("REVISION", isNumber: true), .init("AT"), .init("BY"), .init("APP"), .init("TARGET"), .init("ASPECT"),
+            .init("OLD"), .init("NEW"), .init("WHY"),
+        ])
+        for change in changes {
+            table.add([
+                Cell.text(change["revision"]), Cell.time(change["at"]), Cell.text(change["by"], limit: 24),
+                Cell.text(change["app"]), Cell.text(change["target"]), Cell.text(change["aspect"]),
+                Cell.text(change["old"], limit: 32), Cell.text(change["new"], limit: 32),
+                Cell.text(change["why"], limit: 40),
+            ])
+        }
+        return Report(.array(changes), table: table.lines)
+    }
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import FleetHome
+import FleetProtocol
+import Foundation
+
+struct Init: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Makes a fleet: its folder, keys, and a configuration that Mosquitto runs with.",
+        discussion: """
+            The broker listens on the loopback interface unless told otherwise, and knows nobody without a password.
+
+            EXAMPLES
+              fleetctl init ./demo
+              sudo fleetctl init /var/lib/fleetbus/shops --host mqtt.example.com --listen 0.0.0.0 --port 8883 \\
+                --tls-ca ca.pem --tls-certificate mqtt.pem --tls-key mqtt.key
+            """)
+
+    @Argument(help: ArgumentHelp("The folder to make; as --home.", valueName: "dir"))
+    var folder: String?
+    @OptionGroup var home: HomeOptions
+
+    @Option(help: ArgumentHelp("The fleet's name in topics; the folder's name if absent.", valueName: "id"))
+    var fleet: String?
+    @Option(help: "Where devices and operators find the broker.")
+    var host = "127.0.0.1"
+    @Option(help: "The broker's port.")
+    var port: UInt16 = 1_883
+    @Option(help: ArgumentHelp("The address that the broker listens on.", valueName: "address"))
+    var listen = "127.0.0.1"
+    @Option(
+        help: ArgumentHelp(
+            "As whom Mosquitto runs when root starts it; 'mosquitto' if absent. Only root can choose.",
+            valueName: "user"))
+    var brokerUser: String?
+    @Option(help: ArgumentHelp("Who vouches for the broker (PEM).", valueName: "file")) var tlsCA: String?
+    @Option(help: ArgumentHelp("The broker's certificate (PEM).", valueName: "file")) var tlsCertificate: String?
+    @Option(help: ArgumentHelp("The broker's key (PEM).", valueName: "file")) var tlsKey: String?
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard port > 0 else { throw ValidationError("the port must be 1 to 65535") }
+        if folder != nil, home.home != nil { throw ValidationError("name the folder once: as DIR or with --home") }
+        let files = [tlsCA, tlsCertificate, tlsKey].compactMap { $0 }
+        guard files.isEmpty || files.count == 3 else {
+            throw ValidationError("TLS needs all three of --tls-ca, --tls-certificate and --tls-key")
+        }
+    }
+
+    func run() throws {
+        let path = try folder ?? home.path
+        let name = fleet ?? URL(fileURLWithPath: path).lastPathComponent
+        guard let id = FleetID(name) else {
+            throw ValidationError("'\(Text.printable(name))' is no fleet id: name one with --fleet")
+        }
+        var tls: HomeContext.TLS?
+        if let tlsCA, let tlsCertificate, let tlsKey {
+            tls = HomeContext.TLS(authority: tlsCA, certificate: tlsCertificate, key: tlsKey)
+        }
+        let made = try FleetHome.create(
+            at: path, fleet: id, host: host, port: port, listen: listen, brokerUser: brokerUser, tls: tls)
+        if tls == nil, !["127.0.0.1", "::1", "localhost"].contains(listen) {
+            Terminal.note(
+                "warning: the broker listens on \(listen) without TLS: passwords and policies can be read on the way")
+        }
+        try output.show(Self.report(made))
+    }
+
+    static func report(_ home: FleetHome) -> Report {
+        Report(
+            .object([
+                "home": .string(home.path), "fleet": .string(home.context.fleet.text),
+                "uuid": .string(home.context.uuid.text), "host": .string(home.context.host),
+                "port": .integer(Int64(home.context.port)),
+                "brokerConfiguration": .string(home.brokerConfigurationPath),
+            ]),
+            table: [
+                "Fleet \(home.context.fleet) is made in \(home.path); back its keys/ up.", "",
+                "  mosquitto -c \(home.brokerConfigurationPath)",
+                "  fleet-controller run --home \(home.path)",
+                "  fleetctl enroll device ID --out DIR --home \(home.path)",
+            ])
+    }
+}

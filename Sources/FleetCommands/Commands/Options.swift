@@ -1,0 +1,77 @@
+import ArgumentParser
+import FleetHome
+import FleetProtocol
+import Foundation
+
+/// Which fleet.
+struct HomeOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("The fleet's folder; FLEETCTL_HOME if absent.", valueName: "dir"))
+    var home: String?
+
+    var path: String {
+        get throws {
+            guard let path = home ?? ProcessInfo.processInfo.environment["FLEETCTL_HOME"], !path.isEmpty else {
+                throw ValidationError("name the fleet's folder with --home or FLEETCTL_HOME")
+            }
+            return path
+        }
+    }
+
+    func open() throws -> FleetHome { try FleetHome(opening: try path) }
+}
+
+/// Which fleet, and as whom.
+struct FleetOptions: ParsableArguments {
+    @OptionGroup var home: HomeOptions
+
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The user whose password of this fleet's folder is used.", valueName: "user"),
+        transform: { text in
+            guard let user = User(text), text.hasPrefix("@") else {
+                throw ValidationError("expected a user such as @operator.admin or @viewer.NAME")
+            }
+            return user
+        })
+    var user: User = .operator(Name(unchecked: "admin"))
+
+    /// Runs `body` with the fleet's controller.
+    func reach<Result>(_ body: (Controller) async throws -> Result) async throws -> Result {
+        try await Controller.reach(try home.open(), as: user, body)
+    }
+}
+
+/// In which form.
+struct OutputOptions: ParsableArguments {
+    @Option(name: .shortAndLong, help: "How to show it.")
+    var output: OutputFormat = .table
+
+    func show(_ report: Report) throws { Terminal.print(try report.lines(as: output)) }
+}
+
+/// Why something is changed.
+struct ReasonOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("Why, for the history.", valueName: "text"))
+    var why: String?
+}
+
+enum Arguments {
+    /// The ids in arguments that may hold several, separated by commas.
+    static func ids<ID: Identifier>(_ texts: [String]) throws -> [ID] {
+        try texts.flatMap { $0.split(separator: ",") }.map { try ID(checking: $0.trimmingCharacters(in: .whitespaces)) }
+    }
+
+    /// A file's content; `-` is standard input.
+    static func read(_ file: String) throws -> (name: String, bytes: [UInt8]) {
+        if file == "-" {
+            let data = try FileHandle.standardInput.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()
+            return ("<stdin>", Array(data))
+        }
+        do {
+            let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: file))
+            return (file, Array(try handle.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()))
+        } catch {
+            throw CommandError(.refused, "reading \(file) failed: \((error as NSError).localizedDescription)")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import FleetProtocol
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Shows how many devices have come how far, by app and policy.",
+        discussion: """
+            APPLIED to PENDING add up to the devices that have reported the app. OVERDUE and OFFLINE say how many of those
+            that are delivered or pending are late, or not connected.
+            """)
+
+    @Argument(help: "One app only.", transform: { try AppID(checking: $0) })
+    var app: AppID?
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let values = try await fleet.reach { try await $0.list(.status, ListRequest(app: app), "rows") }
+        let rows: [StatusRow] = try values.map { try $0.decoded() }
+        if rows.isEmpty { Terminal.note("no device has reported \(app?.text ?? "an app") yet") }
+        try output.show(Self.report(rows))
+    }
+
+    static func report(_ rows: [StatusRow]) -> Report {
+        let counts = ["APPLIED", "ERROR", "UNSUPPORTED", "REJECTED", "DELIVERED", "PENDING", "OVERDUE", "OFFLINE"]
+        var table = Table([.init("APP"), .init("POLICY")] + counts.map { .init($0, isNumber: true) })
+        for row in rows {
+            let numbers = [
+                row.counts.applied, row.counts.error, row.counts.unsupported, row.counts.rejected, row.counts.delivered,
+                row.counts.pending, row.counts.overdue, row.offline,
+            ]
+            table.add([row.app.text, row.policy.rawValue] + numbers.map(Cell.count))
+        }
+        return Report(.array(rows.map(\.value)), table: table.lines)
+    }
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import FleetHome
+import FleetProtocol
+import Mosquitto
+
+struct Watch: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows acknowledgements, log levels, events and presence as they come, until Ctrl-C.",
+        discussion:
+            "With -o json each line is one object. What is so already is not shown: `fleetctl get apps` does that.")
+
+    @Option(help: "One app only.", transform: { try AppID(checking: $0) })
+    var app: AppID?
+    @Option(help: "One device only.", transform: { try DeviceID(checking: $0) })
+    var device: DeviceID?
+    @Option(
+        name: .customLong("for"), help: ArgumentHelp("End by itself after this time.", valueName: "time"))
+    var limit: WaitOptions.Limit?
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard output.output != .yaml else { throw ValidationError("watch shows table or json") }
+    }
+
+    func run() async throws {
+        let home = try fleet.home.open()
+        try await BrokerConnection.open(home, as: fleet.user) { connection in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await Self.subscribe(connection) }
+                group.addTask { await show(connection) }
+                if let limit { group.addTask { try await Task.sleep(for: .seconds(limit.seconds)) } }
+                defer { group.cancelAll() }
+                // Whichever ends first ends the command: the time, or the connection for good.
+                try await group.next()
+            }
+        }
+    }
+
+    /// Subscribes at each connection: they start clean.
+    private static func subscribe(_ connection: BrokerConnection) async throws {
+        let prefix = Address.prefix(of: connection.home.context.fleet)
+        for await state in connection.client.states {
+            switch state {
+            case .connected(let number):
+                do {
+                    try await connection.client.subscribe(
+                        to: [prefix + "reply/#", prefix + "presence/#"], options: SubscribeOptions(retained: .skip))
+                    if number > 1 { Terminal.note("connected again; what happened in between is not shown") }
+                } catch let error as MosquittoError where error.code == .subscriptionRefused {
+                    throw CommandError(.refused, error.message)
+                } catch {
+                    continue  // The connection went down meanwhile; the next one comes by itself.
+                }
+            case .waiting(_, let cause): Terminal.note("the connection to the broker was lost: \(cause.message)")
+            case .connecting, .closed: break
+            }
+        }
+    }
+
+    private func show(_ connection: BrokerConnection) async {
+        var feed = LiveFeed(fleet: connection.home.context.fleet)
+        for await message in connection.client.messages {
+            let entries = feed.handle(topic: message.topic, payload: message.payload, at: .now())
+            let shown = entries.filter { entry in
+                (device == nil || entry.device == device?.text) && (app == nil || entry.app == app?.text)
+            }
+            Terminal.print(shown.map { output.output == .json ? $0.value.jsonText : $0.line })
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import FleetProtocol
+
+/// How far the devices have come with some documents: the controller's answer to `progress`.
+struct Progress: Hashable, JSONReadable {
+    /// Someone who has not finished.
+    struct Waiting: Hashable, JSONReadable, CustomStringConvertible {
+        let device: String
+        let app: String
+        let policy: String
+        let outcome: String
+        let isOnline: Bool
+
+        init(from reader: inout JSONReader) throws {
+            var texts: [String: String] = [:]
+            var isOnline = false
+            try reader.object { name, value in
+                switch name {
+                case "device", "app", "policy", "outcome": texts[name] = try value.message(limit: 100)
+                case "online": isOnline = try value.bool()
+                default: break
+                }
+            }
+            device = texts["device"] ?? ""
+            app = texts["app"] ?? ""
+            policy = texts["policy"] ?? ""
+            outcome = texts["outcome"] ?? ""
+            self.isOnline = isOnline
+        }
+
+        var description: String { "\(device) \(app) \(policy): \(outcome)\(isOnline ? "" : " (offline)")" }
+    }
+
+    let rows: [StatusRow]
+    let waiting: [Waiting]
+
+    init(from reader: inout JSONReader) throws {
+        var rows: [StatusRow] = []
+        var waiting: [Waiting] = []
+        try reader.object { name, value in
+            switch name {
+            case "rows": rows = try value.values(limit: 100_000)
+            case "waiting": waiting = try value.values(limit: 1_000)
+            default: break
+            }
+        }
+        self.rows = rows
+        self.waiting = waiting
+    }
+
+    /// Those who are online and still have to answer. Who is offline answers when it comes back: nobody waits for it.
+    var due: Int64 { rows.reduce(0) { $0 + max(0, $1.counts.pending + $1.counts.delivered - $1.offline) } }
+    var isConverged: Bool { due == 0 }
+
+    private func sum(_ count: (StatusRow) -> Int64) -> Int64 { rows.reduce(0) { $0 + count($1) } }
+
+    /// `20 applied, 2 error, 10 pending (10 offline)`.
+    var summary: String {
+        let parts: [(Int64, String)] = [
+            (sum(\.counts.applied), "applied"), (sum(\.counts.error), "error"),
+            (sum(\.counts.unsupported), "unsupported"), (sum(\.counts.rejected), "rejected"),
+            (sum(\.counts.delivered), "delivered"), (sum(\.counts.pending), "pending"),
+        ]
+        let said = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        let offline = sum(\.offline)
+        return (said.isEmpty ? "no device has reported these apps yet" : said)
+            + (offline > 0 ? " (\(offline) offline)" : "")
+    }
+}

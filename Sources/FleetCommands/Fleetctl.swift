@@ -1,0 +1,61 @@
+package import ArgumentParser
+import FleetHome
+import Foundation
+
+/// The operator's tool: the root of its commands.
+package struct Fleetctl: AsyncParsableCommand {
+    package static let configuration = CommandConfiguration(
+        commandName: "fleetctl",
+        abstract: "Says what the apps of a fleet may do, and shows what they made of it.",
+        discussion: """
+            A fleet lives in a folder, named by --home or FLEETCTL_HOME.
+
+            EXAMPLES
+              fleetctl init ./demo                               make a fleet, ready for Mosquitto
+              export FLEETCTL_HOME=./demo
+              fleetctl enroll device till-1 --out ./till-1       make a device known
+              fleetctl group set kiosk --priority 10 --add till-1
+              fleetctl apply -f policy.yaml --wait --why "new menu"
+              fleetctl status                                    who has applied what
+              fleetctl get apps -o json                          every acknowledgement
+              fleetctl watch                                     what happens now
+
+            EXIT STATUS
+              0   done
+              1   refused, or wrong in itself: nothing was changed
+              3   applied, but not everywhere within the time of --wait
+              4   broker or controller could not be reached
+              64  wrong usage
+            """,
+        subcommands: [
+            Init.self, Enroll.self, Device.self, UserCommand.self, Group.self, Apply.self, Delete.self, Get.self,
+            StatusCommand.self,
+            Watch.self,
+        ])
+
+    package init() {}
+
+    /// Runs the command of the process's arguments, and ends the process with its exit status.
+    package static func launch() async -> Never {
+        do {
+            var command = try parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+            Foundation.exit(0)
+        } catch let error as CommandError {
+            Terminal.note("fleetctl: \(error)")
+            Foundation.exit(error.status.rawValue)
+        } catch let error as PolicyFile.Mistakes {
+            Terminal.note("\(error)\nfleetctl: nothing was applied")
+            Foundation.exit(CommandError.Status.refused.rawValue)
+        } catch let error as FleetHomeError {
+            Terminal.note("fleetctl: \(error)")
+            Foundation.exit(CommandError.Status.refused.rawValue)
+        } catch {
+            exit(withError: error)
+        }
+    }
+}

@@ -1,0 +1,21 @@
+import FleetProtocol
+
+/// What stands in a cell of a table.
+enum Cell {
+    /// One line of text; nothing for what is absent.
+    static func text(_ value: JSONValue?, limit: Int = 60) -> String {
+        switch value {
+        case nil, .null: ""
+        case .string(let text): TerminalText.line(text, limit: limit)
+        case .some(let other): TerminalText.line(other.jsonText, limit: limit)
+        }
+    }
+
+    /// A count; a dot for zero, so that what is not zero stands out.
+    static func count(_ number: Int64) -> String { number == 0 ? "·" : "\(number)" }
+
+    static func time(_ value: JSONValue?) -> String {
+        guard let text = value?.stringValue else { return "" }
+        return Timestamp(text)?.tableText ?? TerminalText.line(text, limit: 30)
+    }
+}
