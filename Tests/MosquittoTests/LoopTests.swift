@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -150,15 +151,28 @@ struct LoopTests {
         }
     }
 
+    // In a process of its own, since nobody else may open files meanwhile.
     @Test("clients without socket pairs use one descriptor each")
     func descriptors() async throws {
-        try await withFixture { fixture in
-            let broker = try await fixture.broker()
-            let loop = try EventLoop(name: "lean", omitsSocketPairs: true)
-            fixture.onEnd { await loop.shutdown() }
-            let client = try fixture.client("lean", of: broker, on: loop)
-            try await client.connect()
-            #expect(try await client.publish("x", to: "a") == .noMatchingSubscribers)
+        await #expect(processExitsWith: .success) {
+            try await withFixture { fixture in
+                let broker = try await fixture.broker()
+                let loop = try EventLoop(name: "lean", omitsSocketPairs: true)
+                fixture.onEnd { await loop.shutdown() }
+                let before = try descriptorCount()
+                var clients: [MQTTClient] = []
+                for index in 0..<20 {
+                    let client = try fixture.client("lean\(index)", of: broker, on: loop)
+                    try await client.connect()
+                    #expect(try await client.publish("x", to: "a") == .noMatchingSubscribers)
+                    clients.append(client)
+                }
+                #expect(try descriptorCount() - before == clients.count)
+            }
         }
     }
+}
+
+private func descriptorCount() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
 }
