@@ -65,7 +65,8 @@ let package = Package(
             name: "fleet-agent", dependencies: ["DeviceAgent", .argumentParser, .logging, .serviceLifecycle],
             swiftSettings: settings),
         .executableTarget(
-            name: "sample-app", dependencies: ["AppConnect", .argumentParser], swiftSettings: settings),
+            name: "sample-app", dependencies: ["AppConnect", "FleetProtocol", .argumentParser, .logging],
+            swiftSettings: settings),
 
         // The controller and its operators
         .target(
@@ -89,7 +90,7 @@ let package = Package(
         .testTarget(name: "MosquittoTests", dependencies: ["Mosquitto", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "FleetProtocolTests", dependencies: ["FleetProtocol"], swiftSettings: settings),
         .testTarget(
-            name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport"],
+            name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport", .logging],
             swiftSettings: settings),
         .testTarget(
             name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "TestSupport"],
