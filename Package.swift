@@ -68,7 +68,8 @@ let package = Package(
             dependencies: ["DeviceAgent", .argumentParser, .logging, .serviceLifecycle, .unixSignals],
             swiftSettings: settings),
         .executableTarget(
-            name: "sample-app", dependencies: ["AppConnect", .argumentParser], swiftSettings: settings),
+            name: "sample-app", dependencies: ["AppConnect", "FleetProtocol", .argumentParser, .logging],
+            swiftSettings: settings),
 
         // The controller and its operators
         .target(
@@ -94,7 +95,7 @@ let package = Package(
         .testTarget(name: "MosquittoTests", dependencies: ["Mosquitto", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "FleetProtocolTests", dependencies: ["FleetProtocol"], swiftSettings: settings),
         .testTarget(
-            name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport"],
+            name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport", .logging],
             swiftSettings: settings),
         .testTarget(
             name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "TestSupport"],

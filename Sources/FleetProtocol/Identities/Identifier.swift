@@ -60,11 +60,24 @@ package struct DeviceID: Identifier {
     package init(unchecked text: String) { self.text = text }
 }
 
-/// An app, such as `com.example.mail`.
-package struct AppID: Identifier {
+/// An app, such as `com.example.mail`: 1 to 48 of A–Z a–z 0–9 . _ -, beginning with a letter or digit, case-sensitive.
+public struct AppID: Identifier {
     package static let noun = "app id"
-    package let text: String
+    /// The id as it is written.
+    public let text: String
     package init(unchecked text: String) { self.text = text }
+
+    /// The id, or nil where `text` is none.
+    public init?(_ text: String) {
+        guard Self.isValid(text.utf8) else { return nil }
+        self.text = text
+    }
+
+    /// The id as it is written.
+    public var description: String { text }
+
+    /// The order of the ids' characters.
+    public static func < (left: AppID, right: AppID) -> Bool { left.text < right.text }
 }
 
 /// A group of devices.

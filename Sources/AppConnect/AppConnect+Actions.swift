@@ -1,0 +1,67 @@
+import Dispatch
+public import FleetProtocol
+import Logging
+import Synchronization
+
+extension AppConnect {
+    /// Retires the app: when it returns, the state is retired with a message that says so, all policies are back at their
+    /// defaults, the configuration is empty, and whether the app is managed is unknown.
+    ///
+    /// The callbacks of these changes follow when the agent has taken note, so that they can be acknowledged. Without an
+    /// agent the request is kept and sent at the next connection of this process. A second call does nothing.
+    ///
+    /// - Throws: ``AppConnectError`` before ready and after stop.
+    public func retire() throws { try perform { try $0.retire() } }
+
+    /// Has the agent show a text to the person at the device.
+    ///
+    /// - Parameter text: At most 4,000 characters; control characters are taken out.
+    /// - Returns: Whether it was shown; false also before ready, after stop, without an agent, and after half a minute
+    ///   without an answer.
+    public func displayMessage(_ text: String) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let (id, aftermath) = state.withLock { state in
+                let (id, effects) = state.session.display(text)
+                if let id { state.displays[id] = continuation }
+                return (id, state.take(effects))
+            }
+            finish(aftermath)
+            guard let id else { return continuation.resume(returning: false) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.displayTime) { [self] in giveUp(display: id) }
+        }
+    }
+
+    private static let displayTime = DispatchTimeInterval.seconds(30)
+
+    private func giveUp(display id: Int64) {
+        let continuation = state.withLock { state in
+            state.session.forgetDisplay(id)
+            return state.displays.removeValue(forKey: id)
+        }
+        continuation?.resume(returning: false)
+    }
+
+    /// Writes a message to the log when `level` is not above ``logLevel``, the level's name before it. Legal at any time,
+    /// also before ready and after stop. The message is only made when it is written.
+    public func log(_ level: LogLevel, _ message: @autoclosure () -> String) {
+        let (isEmitted, known) = state.withLock { (level <= $0.session.logLevel, $0.environment?.logger) }
+        guard isEmitted else { return }
+        var logger = known ?? Self.defaultLogger
+        logger.logLevel = .trace  // The fleet has decided already; the logger's own threshold would decide again.
+        logger.log(level: level.logged, "\(level): \(message())")
+    }
+}
+
+extension LogLevel {
+    /// The nearest level of swift-log.
+    fileprivate var logged: Logger.Level {
+        switch self {
+        case .error: .error
+        case .warning: .warning
+        case .status: .notice
+        case .info: .info
+        case .verbose: .debug
+        case .debug: .trace
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import FleetProtocol
+import Logging
+import Synchronization
+
+/// The link's thread: connects, reads and writes until stop.
+extension AppConnect {
+    private static let welcomeTime = Duration.seconds(10)
+    private static let closeTime = Duration.seconds(1)
+
+    func runLink(in environment: Environment) {
+        let clock = ContinuousClock()
+        var backOff = BackOff()
+        while !isStopped {
+            let start = clock.now
+            let problem: AppConnectError
+            do {
+                let socket = try UnixSocket(connectingTo: environment.socket)
+                perform { $0.connected() }
+                problem = serve(socket, in: environment)
+            } catch {
+                problem = error
+            }
+            let isNew = state.withLock { state in
+                state.outbox = []
+                state.drop = nil
+                return state.session.connectionState != .disconnected(problem)
+            }
+            perform { $0.lost(problem) }
+            if isNew { environment.logger.debug("not connected to the agent", metadata: ["reason": "\(problem)"]) }
+            let again = clock.now + backOff.next(after: clock.now - start, spread: .random(in: 0...1))
+            while !isStopped, clock.now < again {
+                environment.wake.wait(for: nil, writing: false, atMost: again - clock.now)
+            }
+        }
+    }
+
+    private var isStopped: Bool { state.withLock { $0.session.isStopped } }
+
+    /// Serves one connection to its end, and says why it ended.
+    private func serve(_ socket: borrowing UnixSocket, in environment: Environment) -> AppConnectError {
+        let clock = ContinuousClock()
+        var splitter = LineSplitter(limit: Link.maximumLine)
+        var outgoing: [UInt8] = []
+        var welcomeBy: ContinuousClock.Instant?
+        var closeBy: ContinuousClock.Instant?
+        while true {
+            let turn = nextTurn(isWriting: !outgoing.isEmpty)
+            if let drop = turn.drop { return drop }
+            outgoing += turn.bytes
+            do { try socket.write(&outgoing) } catch { return error }
+            if turn.isClosing {
+                let deadline = closeBy ?? clock.now + Self.closeTime
+                closeBy = deadline
+                if outgoing.isEmpty || clock.now >= deadline { return AppConnectError(.stopped, "stopped") }
+            }
+            welcomeBy = turn.connection == .registering ? welcomeBy ?? clock.now + Self.welcomeTime : nil
+            if let welcomeBy, clock.now >= welcomeBy {
+                return AppConnectError(.unreachable, "the agent does not answer")
+            }
+            let deadline = closeBy ?? welcomeBy
+            environment.wake.wait(
+                for: socket.descriptor, writing: !outgoing.isEmpty,
+                atMost: deadline.map { max(.zero, $0 - clock.now) })
+            switch socket.read() {
+            case .bytes(let bytes):
+                for line in splitter.lines(in: bytes) where !line.isEmpty { received(line, in: environment) }
+                if splitter.isOverflown {
+                    return AppConnectError(.badFrame, "a line of the agent has more than \(Link.maximumLine) bytes")
+                }
+            case .nothingNow: break
+            case .ended(let problem): return problem
+            }
+        }
+    }
+
+    private struct Turn: Sendable {
+        let bytes: [UInt8]
+        let drop: AppConnectError?
+        let isClosing: Bool
+        let connection: AppSession.Connection
+    }
+
+    /// Fetches what is to be written, unless there is still something from before: so the outbox shows what the agent
+    /// has not taken.
+    private func nextTurn(isWriting: Bool) -> Turn {
+        state.withLock { state in
+            let bytes = isWriting ? [] : state.outbox
+            if !isWriting { state.outbox = [] }
+            return Turn(
+                bytes: bytes, drop: state.drop, isClosing: state.isClosing && (!isWriting || state.outbox.isEmpty),
+                connection: state.session.connection)
+        }
+    }
+
+    private func received(_ line: [UInt8], in environment: Environment) {
+        switch AgentLine(line) {
+        case .frame(let frame): perform { $0.received(frame) }
+        case .unreadable(let delivery):
+            environment.logger.debug(
+                "a value of the agent is not known and counts as the default",
+                metadata: ["problem": "\(delivery.problem)"])
+            perform { $0.received(delivery) }
+        case .unknown(let problem):
+            environment.logger.debug("a line of the agent is passed over", metadata: ["problem": "\(problem)"])
+        case .garbage(let problem): state.withLock { $0.drop = problem }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import Dispatch
+import FleetProtocol
+import Glibc
+import Logging
+import Synchronization
+
+extension AppConnect {
+    /// What the lock protects: the session, and what belongs to it of the world outside.
+    struct State {
+        var session = AppSession()
+        weak var delegate: (any AppConnectDelegate)?
+        /// What that delegate implements.
+        private(set) var callbacks: Set<Callback> = []
+        /// Nil before start.
+        var environment: Environment?
+        /// Lines for the agent that the link's thread has not fetched yet.
+        var outbox: [UInt8] = []
+        /// Why the connection is to be dropped.
+        var drop: AppConnectError?
+        var isClosing = false
+        /// The thread on which a callback runs.
+        var callThread: pthread_t?
+        private var callWaiters: [DispatchSemaphore] = []
+        var displays: [Int64: CheckedContinuation<Bool, Never>] = [:]
+
+        /// An agent that reads nothing while so much is written is as good as gone.
+        static let maximumOutbox = 1 << 20
+
+        mutating func setDelegate(_ delegate: (any AppConnectDelegate)?) {
+            self.delegate = delegate
+            callbacks =
+                delegate.map { Callback.implemented(by: $0).subtracting(environment?.without ?? []) } ?? []
+        }
+
+        /// Puts effects into force as far as the lock reaches; the rest is for ``AppConnect/finish(_:)``.
+        mutating func take(_ effects: [AppSession.Effect]) -> Aftermath {
+            var aftermath = Aftermath(environment: environment)
+            for effect in effects {
+                switch effect {
+                case .send(let frame):
+                    outbox += frame.json
+                    outbox.append(UInt8(ascii: "\n"))
+                    if outbox.count > Self.maximumOutbox {
+                        drop = AppConnectError(.unreachable, "the agent does not read what the app sends")
+                    }
+                    aftermath.mustWake = true
+                case .disconnect(let problem):
+                    drop = problem
+                    aftermath.mustWake = true
+                case .close:
+                    isClosing = true
+                    aftermath.mustWake = true
+                case .callsWaiting: aftermath.hasCalls = true
+                case .displayed(let id, let isOK):
+                    if let continuation = displays.removeValue(forKey: id) {
+                        aftermath.answers.append((continuation, isOK))
+                    }
+                }
+            }
+            return aftermath
+        }
+
+        /// Something to wait on while a callback runs on another thread than the caller's.
+        mutating func waiterForRunningCall() -> DispatchSemaphore? {
+            guard let callThread, pthread_equal(callThread, pthread_self()) == 0 else { return nil }
+            let waiter = DispatchSemaphore(value: 0)
+            callWaiters.append(waiter)
+            return waiter
+        }
+
+        mutating func callEnded() -> [DispatchSemaphore] {
+            callThread = nil
+            defer { callWaiters = [] }
+            return callWaiters
+        }
+    }
+
+    /// What is to be done when the lock has been left.
+    struct Aftermath: Sendable {
+        let environment: Environment?
+        var mustWake = false
+        var hasCalls = false
+        var answers: [(CheckedContinuation<Bool, Never>, Bool)] = []
+    }
+
+    /// What is made at start and stays.
+    struct Environment: Sendable {
+        /// Serial, whatever the queue of the options is.
+        let queue: DispatchQueue
+        let socket: String
+        let logger: Logger
+        let connectionChanged: (@Sendable (ConnectionState) -> Void)?
+        let without: Set<Callback>
+        let wake: WakePipe
+        let linkEnd = DispatchGroup()
+
+        init(_ options: Options) throws {
+            queue = DispatchQueue(label: "AppConnect.delegate", target: options.queue)
+            socket = options.socket
+            logger = options.logger ?? AppConnect.defaultLogger
+            connectionChanged = options.connectionChanged
+            without = options.without
+            wake = try WakePipe()
+        }
+    }
+
+    static var defaultLogger: Logger { Logger(label: "AppConnect") }
+
+    /// Gives the session an event, and does what it asks for.
+    @discardableResult
+    func perform<Value: Sendable>(
+        _ event: (inout AppSession) throws -> (Value, [AppSession.Effect])
+    ) rethrows -> Value {
+        let (value, aftermath) = try state.withLock { state in
+            let (value, effects) = try event(&state.session)
+            return (value, state.take(effects))
+        }
+        finish(aftermath)
+        return value
+    }
+
+    func perform(_ event: (inout AppSession) throws -> [AppSession.Effect]) rethrows {
+        try perform { ((), try event(&$0)) }
+    }
+
+    func finish(_ aftermath: Aftermath) {
+        if aftermath.mustWake { aftermath.environment?.wake.wake() }
+        if aftermath.hasCalls, let queue = aftermath.environment?.queue { drainLater(on: queue) }
+        for (continuation, isOK) in aftermath.answers { continuation.resume(returning: isOK) }
+    }
+}

@@ -1,0 +1,28 @@
+import FleetProtocol
+
+/// What a line from the agent turned out to be. Any bytes are one of these.
+enum AgentLine: Hashable, Sendable {
+    case frame(AgentFrame)
+    case unreadable(UnreadableDelivery)
+    /// Well-formed, and of a kind or with a value that this library does not know: passed over.
+    case unknown(String)
+    /// Not the link at all: the connection is dropped.
+    case garbage(AppConnectError)
+
+    init(_ line: [UInt8]) {
+        do {
+            self = .frame(try AgentFrame(json: line, limit: Link.maximumLine))
+        } catch let error as FleetProtocolError {
+            if let delivery = UnreadableDelivery(line: line, error: error) {
+                self = .unreadable(delivery)
+            } else if error.code == .value {
+                self = .unknown(error.description)
+            } else {
+                let code: AppConnectError.Code = error.code == .version ? .version : .badFrame
+                self = .garbage(AppConnectError(code, "a line of the agent: \(error)"))
+            }
+        } catch {
+            self = .garbage(AppConnectError(.badFrame, "a line of the agent: \(error)"))
+        }
+    }
+}

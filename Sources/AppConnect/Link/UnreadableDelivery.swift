@@ -1,0 +1,30 @@
+import FleetProtocol
+
+/// A delivery whose value this library does not know, sent by a newer agent.
+///
+/// It must not leave in force what was before: authorization and data protection then count as their defaults, which
+/// allow nothing. The configuration and log level stay as they are, and such a line is ignored like any unknown one.
+struct UnreadableDelivery: Hashable, Sendable {
+    let number: Int64
+    let policy: Policy
+    let problem: String
+
+    init(number: Int64, policy: Policy, problem: String) {
+        self.number = number
+        self.policy = policy
+        self.problem = problem
+    }
+
+    /// Finds out whether `line`, which could not be read for `error`, is one.
+    init?(line: [UInt8], error: FleetProtocolError) {
+        guard let frame = try? JSONValue(json: line, limit: Link.maximumLine), frame["type"]?.stringValue == "deliver",
+            let number = frame["delivery"]?.integerValue, number >= 0,
+            let policy = frame["what"]?.stringValue.flatMap(Policy.init)
+        else { return nil }
+        switch policy {
+        case .auth, .openIn, .openFrom, .pasteboard, .print, .secureFileIO, .dragAndDrop: break
+        case .config, .secureServices, .logLevel: return nil
+        }
+        self.init(number: number, policy: policy, problem: Text.printable(error.description))
+    }
+}

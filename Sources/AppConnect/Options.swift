@@ -1,0 +1,35 @@
+public import Dispatch
+public import FleetProtocol
+public import Logging
+
+extension AppConnect {
+    /// Who the app is, and where its device agent listens.
+    public struct Options: Sendable {
+        /// The id that the agent knows the app by.
+        public var app: AppID
+        /// The path of the agent's socket, at most 107 bytes.
+        public var socket: String
+        /// Where the agent tells the apps of one user apart by token: this app's.
+        public var token: String?
+        /// Where the library keeps the install id, a folder of the app's own that goes when the app is removed. It is
+        /// made if it is missing. Default: `fleetbus/<app id>` in `$XDG_DATA_HOME`, or in `~/.local/share`.
+        public var dataFolder: String?
+        /// Where the delegate is called. Calls stay serial and in order even if the queue is concurrent. Default: a
+        /// queue of the library's own.
+        public var queue: DispatchQueue?
+        /// Where ``AppConnect/log(_:_:)`` writes, and the library's own debug messages. Default: the label `AppConnect`.
+        public var logger: Logger?
+        /// Told of each change of ``AppConnect/connectionState``, also before ready, on the delegate's queue.
+        public var connectionChanged: (@Sendable (ConnectionState) -> Void)?
+        /// Callbacks that count as missing although the delegate conforms: so that one sample app can play many.
+        package var without: Set<Callback> = []
+
+        /// - Parameters:
+        ///   - app: The id that the agent knows the app by.
+        ///   - socket: The path of the agent's socket.
+        public init(app: AppID, socket: String) {
+            self.app = app
+            self.socket = socket
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import FleetProtocol
+
+/// What the agent says.
+extension AppSession {
+    mutating func received(_ frame: AgentFrame) -> [Effect] {
+        guard !isStopped else { return [] }
+        switch frame {
+        case .welcome(let agent, let device): welcomed(by: agent, device)
+        case .refused(let refusal, let message):
+            effects.append(.disconnect(AppConnectError(refusal.code, "\(refusal.rawValue): \(message)")))
+        case .ready(let properties): receivedReady(properties)
+        case .deliver(let number, let delivery): receivedDelivery(number, delivery, problem: nil)
+        case .displayed(let id, let isOK):
+            if displays.remove(id) != nil { effects.append(.displayed(id: id, isOK)) }
+        case .activity(let isActive): receivedActivity(isActive)
+        case .codeResult: break
+        }
+        return flush()
+    }
+
+    /// A delivery with a value that this library does not know counts as its default, for that policy alone; the library
+    /// answers for it that it was not understood.
+    mutating func received(_ unreadable: UnreadableDelivery) -> [Effect] {
+        guard !isStopped else { return [] }
+        receivedDelivery(
+            unreadable.number, .policy(.default(of: unreadable.policy), reason: .unknownValue),
+            problem: unreadable.problem)
+        return flush()
+    }
+
+    private mutating func welcomed(by agent: String, _ device: DeviceID) {
+        guard connection == .registering else {
+            if connection != .open { violation("a welcome before the registration") }
+            return
+        }
+        connection = .open
+        change(to: .connected(device: device.text, agent: agent))
+        if isRetirementUnconfirmed { effects.append(.send(.retire)) }
+        for frame in held { effects.append(.send(frame)) }
+        held = []
+    }
+
+    private mutating func receivedReady(_ properties: AppProperties) {
+        guard connection == .open else { return violation("ready before the welcome") }
+        // An agent that has lost its memory begins the launch again; the app has had its ready. What differs follows.
+        guard phase == .starting else { return effects.append(.send(.ready)) }
+        guard !inbox.contains(where: { if case .ready = $0 { true } else { false } }) else { return }
+        owesReady = true
+        inbox.append(.ready(properties))
+        effects.append(.callsWaiting)
+    }
+
+    private mutating func receivedDelivery(_ number: Int64, _ delivery: Delivery, problem: String?) {
+        guard connection == .open else { return violation("a delivery before the welcome") }
+        let isReadyDue = inbox.contains { if case .ready = $0 { true } else { false } }
+        guard phase == .ready || isReadyDue else { return violation("a delivery before ready") }
+        if let known = taken[delivery.kind], known.number == number, known.delivery == delivery {
+            // Sent twice. While it runs, its own `delivered` follows.
+            if known.hasReturned { send(.delivered(number)) }
+            return
+        }
+        // The agent sends one of a kind at a time; should it not, the newest state is the one that counts.
+        inbox.removeAll {
+            if case .delivery(_, let earlier, _) = $0 { earlier.kind == delivery.kind } else { false }
+        }
+        inbox.append(.delivery(number: number, delivery, problem: problem))
+        effects.append(.callsWaiting)
+    }
+
+    private mutating func receivedActivity(_ isActive: Bool) {
+        guard connection == .open else { return violation("activity before the welcome") }
+        guard phase == .ready else { return }
+        if let opposite = inbox.firstIndex(of: .call(.activity(isActive: !isActive))) {
+            inbox.remove(at: opposite)  // The screen was taken and given back before the app could be told.
+        } else if !inbox.contains(.call(.activity(isActive: isActive))) {
+            queue(.activity(isActive: isActive))
+        }
+    }
+
+    private mutating func violation(_ what: String) {
+        effects.append(.disconnect(AppConnectError(.badFrame, "the agent sent \(what)")))
+    }
+}
+
+extension AgentFrame.Refusal {
+    fileprivate var code: AppConnectError.Code {
+        switch self {
+        case .notAllowed: .notAllowed
+        case .inUse: .inUse
+        case .version: .version
+        case .invalid: .invalid
+        case .tooMany: .tooMany
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import FleetProtocol
+
+/// What the app asks and answers.
+extension AppSession {
+    func mustBeReady(for what: String) throws {
+        switch phase {
+        case .ready: return
+        case .stopped: throw AppConnectError(.stopped, "\(what) after stop()")
+        case .created, .starting: throw AppConnectError(.notReady, "\(what) before AppConnect was ready")
+        }
+    }
+
+    func property<Value>(_ name: String, _ value: (AppProperties) -> Value) throws -> Value {
+        switch phase {
+        case .ready: return value(properties)
+        case .stopped: throw AppConnectError(.propertyAccess, "\(name) was read after stop()")
+        case .created, .starting:
+            throw AppConnectError(.propertyAccess, "\(name) was read before AppConnect was ready")
+        }
+    }
+
+    /// Takes the app's answer to the newest callback of `policy` that has begun. An equal answer sends nothing.
+    mutating func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) throws -> [Effect] {
+        try mustBeReady(for: "\(policy.rawValue) was acknowledged")
+        guard policy != .auth || state != .unsupported else {
+            throw AppConnectError(
+                .unsupportedAuth, "the authorization state cannot be acknowledged as unsupported: every app has it")
+        }
+        guard let delivery = answerable[policy] else {
+            throw AppConnectError(
+                .neverDelivered, "\(policy.rawValue) was acknowledged, and no callback of it has begun in this process")
+        }
+        guard delivery.isUnderstood else { return [] }
+        answer(
+            Acknowledgement(
+                delivery: delivery.number, policy: policy, state: state, message: message.map { Text.printable($0) }))
+        return flush()
+    }
+
+    mutating func answer(_ acknowledgement: Acknowledgement) {
+        guard answers[acknowledgement.policy] != acknowledgement else { return }
+        answers[acknowledgement.policy] = acknowledgement
+        send(.acknowledge(acknowledgement))
+    }
+
+    /// The app retires itself: its properties are so at once. The callbacks follow when the agent has taken note, with
+    /// numbers to acknowledge; without an agent the request is kept, for the life of the process.
+    mutating func retire() throws -> [Effect] {
+        try mustBeReady(for: "retire() was called")
+        guard properties.authReason != .selfRetired else { return [] }
+        properties = .initial
+        properties[.auth] = .auth(.retired, message: Self.retiredMessage)
+        properties.authReason = .selfRetired
+        isRetirementUnconfirmed = true
+        if connection == .open { effects.append(.send(.retire)) }  // Otherwise behind the next welcome.
+        return flush()
+    }
+
+    static let retiredMessage = "This app has retired itself."
+
+    /// Whether the app's policy allows it; what it blocks is reported, and the delegate told.
+    mutating func request(_ request: DataRequest) throws -> (Bool, [Effect]) {
+        try mustBeReady(for: "something was requested")
+        guard let attempt = request.blocked(by: properties, in: registration?.app) else { return (true, []) }
+        send(.blocked(attempt.action, target: request.target))
+        queue(.attempted(attempt))
+        return (false, flush())
+    }
+
+    /// The id under which `displayed` will come; nil when there is no agent to ask.
+    mutating func display(_ text: String) -> (Int64?, [Effect]) {
+        guard phase == .ready, connection == .open else { return (nil, []) }
+        lastDisplay += 1
+        displays.insert(lastDisplay)
+        effects.append(.send(.display(id: lastDisplay, text: Text.printable(text, limit: Link.maximumText))))
+        return (lastDisplay, flush())
+    }
+
+    /// Nobody waits for that answer any longer.
+    mutating func forgetDisplay(_ id: Int64) { displays.remove(id) }
+}

@@ -1,0 +1,171 @@
+import FleetProtocol
+
+/// The app's side of the link as a value: events go in, effects come out. No socket, lock, clock or delegate in here.
+///
+/// One method per event; each returns what the shell has to do, in order. Whatever waits for the delegate's queue is
+/// fetched with ``next(for:)`` and handed back with ``returned(_:)``, one call at a time.
+struct AppSession: Sendable {
+    enum Phase: Hashable, Sendable {
+        case created
+        /// Registered or trying to; the ready callback has not begun.
+        case starting
+        case ready
+        case stopped(wasReady: Bool)
+    }
+
+    enum Connection: Hashable, Sendable {
+        case none
+        /// Connected, but a callback from before is still running: only when it has returned can the registration say
+        /// truly what was delivered.
+        case waiting
+        case registering
+        case open
+    }
+
+    enum Effect: Hashable, Sendable {
+        case send(AppFrame)
+        /// Drop the connection now, and come back.
+        case disconnect(AppConnectError)
+        /// Drop the connection when all has been written, for good.
+        case close
+        /// There may be something for ``AppSession/next(for:)``.
+        case callsWaiting
+        /// The answer to `display`.
+        case displayed(id: Int64, Bool)
+    }
+
+    /// What runs on the delegate's queue.
+    enum Call: Hashable, Sendable {
+        case connectionChanged(ConnectionState)
+        case ready
+        case changed(number: Int64, Delivery)
+        case attempted(Attempt)
+        case activity(isActive: Bool)
+    }
+
+    /// A delivery that the delegate, or the library for it, has taken.
+    struct Taken: Hashable, Sendable {
+        let number: Int64
+        let delivery: Delivery
+        var hasReturned: Bool
+    }
+
+    /// A delivery whose callback has begun, so that the app may acknowledge it.
+    struct Answerable: Hashable, Sendable {
+        let number: Int64
+        /// The library answers for what it did not understand; the app has only seen the default.
+        let isUnderstood: Bool
+    }
+
+    var phase = Phase.created
+    var connection = Connection.none
+    var connectionState = ConnectionState.disconnected(
+        AppConnectError(.notStarted, "start(options:) has not been called"))
+    var properties = AppProperties.initial
+    var registration: Registration?
+
+    /// What waits for the delegate's queue, in the order it came; of each kind of delivery the newest.
+    var inbox: [Waiting] = []
+    var running: Call?
+    /// Whether `ready` came on the present connection and is to be answered on it.
+    var owesReady = false
+    /// The newest of each kind.
+    var taken: [DeliveryKind: Taken] = [:]
+    /// The newest of each policy.
+    var answerable: [Policy: Answerable] = [:]
+    var answers: [Policy: Acknowledgement] = [:]
+    /// The app has retired itself, and the agent has not said yet that it knows.
+    var isRetirementUnconfirmed = false
+    /// What is written as soon as the agent has welcomed the app.
+    var held: [AppFrame] = []
+    var displays: Set<Int64> = []
+    var lastDisplay: Int64 = 0
+    var effects: [Effect] = []
+
+    /// Frames kept while there is no connection, calls kept while the delegate is busy: beyond it the oldest attempts go.
+    static let maximumWaiting = 256
+
+    var isStopped: Bool { if case .stopped = phase { true } else { false } }
+    var hasBeenReady: Bool { phase == .ready || phase == .stopped(wasReady: true) }
+
+    mutating func flush() -> [Effect] {
+        defer { effects = [] }
+        return effects
+    }
+
+    // MARK: The connection
+
+    mutating func start(as registration: Registration) throws {
+        switch phase {
+        case .created: break
+        case .stopped: throw AppConnectError(.stopped, "AppConnect cannot be started after stop()")
+        case .starting, .ready: throw AppConnectError(.alreadyStarted, "AppConnect has been started already")
+        }
+        self.registration = registration
+        phase = .starting
+        connectionState = .disconnected(AppConnectError(.unreachable, "the agent has not been reached yet"))
+    }
+
+    mutating func connected() -> [Effect] {
+        guard !isStopped, connection == .none else { return [] }
+        if running == nil || !hasBeenReady { register() } else { connection = .waiting }
+        return flush()
+    }
+
+    mutating func register() {
+        guard var registration else { return }
+        if hasBeenReady {
+            registration.resume = Registration.Resume(
+                delivered: taken.values.filter(\.hasReturned).map(\.number).sorted(),
+                acknowledgements: answers.values.sorted { $0.policy < $1.policy })
+        }
+        connection = .registering
+        effects.append(.send(.register(registration)))
+    }
+
+    /// The connection is gone or could not be made. What the agent had sent and has not begun is dropped: it sends it
+    /// again to whoever does not name it as delivered.
+    mutating func lost(_ problem: AppConnectError) -> [Effect] {
+        connection = .none
+        owesReady = false
+        inbox.removeAll { if case .call(let call) = $0 { !call.isFromApp } else { true } }
+        held.removeAll { if case .blocked = $0 { false } else { true } }
+        endDisplays()
+        if !isStopped { change(to: .disconnected(problem)) }
+        return flush()
+    }
+
+    mutating func stop() -> [Effect] {
+        guard !isStopped else { return [] }
+        if connection == .open { effects.append(.send(.stop)) }
+        phase = .stopped(wasReady: phase == .ready)
+        inbox = []
+        connectionState = .disconnected(AppConnectError(.stopped, "AppConnect has been stopped"))
+        endDisplays()
+        effects.append(.close)
+        return flush()
+    }
+
+    private mutating func endDisplays() {
+        for id in displays.sorted() { effects.append(.displayed(id: id, false)) }
+        displays = []
+    }
+
+    mutating func change(to state: ConnectionState) {
+        guard state != connectionState else { return }
+        connectionState = state
+        queue(.connectionChanged(state))
+    }
+
+    /// Writes at once, or when the agent has welcomed the app, or never: what the next registration says is not held.
+    mutating func send(_ frame: AppFrame) {
+        switch connection {
+        case .open: effects.append(.send(frame))
+        case .registering:
+            held.append(frame)
+        case .none, .waiting:
+            if case .blocked = frame { held.append(frame) }
+        }
+        if held.count > Self.maximumWaiting { held.removeFirst() }
+    }
+}

@@ -1,0 +1,136 @@
+import FleetProtocol
+import Testing
+
+@testable import AppConnect
+
+@Suite("A delivery")
+struct DeliveryTests {
+    @Test("of a changed message alone calls the authorization callback")
+    func messageOnly() throws {
+        var session = try Session.ready()
+        session.deliver(1, .auth(.unauthorized, message: "one"), reason: .policy)
+        session.deliver(1, .auth(.unauthorized, message: "one"), reason: .policy)
+        #expect(session.run() == [changed(1, .auth(.unauthorized, message: "one"), reason: .policy)])
+        session.deliver(2, .auth(.unauthorized, message: "two"), reason: .policy)
+        #expect(session.run() == [changed(2, .auth(.unauthorized, message: "two"), reason: .policy)])
+    }
+
+    @Test("that the app does not implement is answered unsupported by the library, the property being set")
+    func unsupported() throws {
+        var session = try Session.ready(callbacks: [.config])
+        session.deliver(1, .print(.authorized))
+        session.deliver(2, .logLevel(.debug))
+        session.deliver(3, .config(["a": "b"]))
+        #expect(session.run() == [changed(3, .config(["a": "b"]))])
+        #expect(
+            session.sent() == [
+                .acknowledge(
+                    Acknowledgement(
+                        delivery: 1, policy: .print, state: .unsupported,
+                        message: "This app does not implement this policy.")), .delivered(2), .delivered(3),
+            ])
+        #expect(try session.session.reads(.print) == .print(.authorized))
+        #expect(session.session.logLevel == .debug)
+        #expect(throws: AppConnectError.self) { try session.acknowledge(.print, .applied) }
+    }
+
+    @Test("of drag and drop sets what the library enforces, calls nothing, and is answered")
+    func dragAndDrop() throws {
+        var session = try Session.ready()
+        session.deliver(1, .dragAndDrop(.allApps))
+        #expect(session.run() == [])
+        #expect(session.sent() == [.delivered(1)])
+        let isAllowed = try session.session.request(.dragAndDrop(AppID(unchecked: "x"))).0
+        #expect(isAllowed)
+    }
+
+    @Test("calls nothing and stays due while the delegate is gone, but the library's checks follow it")
+    func delegateGone() throws {
+        var properties = AppProperties.initial
+        properties[.pasteboard] = .pasteboard(.authorized)
+        var session = try Session.ready(properties)
+        session.callbacks = nil
+        session.deliver(1, .pasteboard(.unauthorized))
+        #expect(session.run() == [])
+        #expect(session.sent() == [])
+        let isAllowed = try session.session.request(.copy).0
+        #expect(!isAllowed)
+        session.callbacks = Set(Callback.allCases)
+        #expect(session.run().first == changed(1, .pasteboard(.unauthorized)))
+    }
+
+    @Test("waits for a delegate also when it is the ready callback")
+    func delegateGoneBeforeReady() throws {
+        var session = Session()
+        session.callbacks = nil
+        try session.session.start(as: Session.registration())
+        session.connect()
+        session.receive(.ready(.initial))
+        #expect(session.run() == [])
+        #expect(!session.session.hasBeenReady)
+        session.callbacks = []
+        #expect(session.run() == [.ready])
+    }
+
+    @Test("does not begin while another callback runs")
+    func serial() throws {
+        var session = try Session.ready()
+        session.deliver(1, .print(.authorized))
+        session.deliver(2, .config(["a": "b"]))
+        let first = try session.mustBegin()
+        #expect(session.begin() == nil)
+        #expect(try session.session.reads(.config) == .config([:]))
+        session.finish(first)
+        #expect(session.begin() == changed(2, .config(["a": "b"])))
+    }
+
+    @Test("does not begin after stop, also when stop came within a callback")
+    func stopWithinCallback() throws {
+        var session = try Session.ready()
+        session.deliver(1, .print(.authorized))
+        session.deliver(2, .config(["a": "b"]))
+        let call = try session.mustBegin()
+        session.effects = session.session.stop()
+        #expect(session.effects == [.send(.stop), .close])
+        session.effects = []
+        session.finish(call)
+        session.deliver(3, .config([:]))
+        #expect(session.run() == [])
+        #expect(session.sent() == [])
+        #expect(throws: AppConnectError.self) { try session.acknowledge(.print, .applied) }
+        #expect(session.session.stop() == [])
+    }
+
+    @Test("with a value of a newer agent counts as unauthorized, and is answered as not understood")
+    func unknownValue() throws {
+        var properties = AppProperties.initial
+        properties[.print] = .print(.authorized)
+        var session = try Session.ready(properties)
+        let line = Array(#"{"type":"deliver","delivery":4,"what":"print","value":{"policy":"someday"}}"#.utf8)
+        guard case .unreadable(let delivery) = AgentLine(line) else {
+            Issue.record("\(AgentLine(line))")
+            return
+        }
+        session.effects = session.session.received(delivery)
+        #expect(session.run() == [changed(4, .print(.unauthorized), reason: .unknownValue)])
+        try session.acknowledge(.print, .applied)
+        let sent = session.sent()
+        #expect(sent.count == 2)
+        guard case .acknowledge(let answer) = sent.first else {
+            Issue.record("\(sent)")
+            return
+        }
+        #expect(answer.state == .error)
+        #expect(answer.message?.contains("policy") == true)
+    }
+
+    @Test("tells of the screen being taken and given back, in pairs")
+    func activity() throws {
+        var session = try Session.ready()
+        session.receive(.activity(isActive: false))
+        #expect(session.run() == [.activity(isActive: false)])
+        session.receive(.activity(isActive: true))
+        session.receive(.activity(isActive: false))
+        #expect(session.run() == [])
+    }
+}

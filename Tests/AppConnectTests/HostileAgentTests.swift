@@ -1,0 +1,107 @@
+import FleetProtocol
+import Testing
+
+@testable import AppConnect
+
+@Suite("Whatever an agent sends")
+struct HostileAgentTests {
+    @Test(
+        "a line that is not the link drops the connection",
+        arguments: [
+            "garbage", "{", "[]", "null", #"{"type":"ready"}"#, #"{"type":7}"#, "\u{0}",
+            #"{"type":"displayed","id":"x"}"#,
+            #"{"type":"welcome","v":2,"agent":"a","device":"d"}"#, String(repeating: "[", count: 1_000),
+            #"{"type":"deliver","delivery":1,"what":"config","value":{"values":{"a":1}}}"#,
+        ])
+    func garbage(_ line: String) {
+        guard case .garbage = AgentLine(Array(line.utf8)) else {
+            Issue.record("\(line): \(AgentLine(Array(line.utf8)))")
+            return
+        }
+    }
+
+    @Test(
+        "a line of a kind that a newer agent may know is passed over",
+        arguments: [
+            #"{"type":"tomorrow","x":1}"#,
+            #"{"type":"deliver","delivery":1,"what":"telepathy","value":{}}"#,
+            #"{"type":"deliver","delivery":1,"what":"logLevel","value":{"level":"whisper"}}"#,
+        ])
+    func unknown(_ line: String) {
+        guard case .unknown = AgentLine(Array(line.utf8)) else {
+            Issue.record("\(line): \(AgentLine(Array(line.utf8)))")
+            return
+        }
+    }
+
+    @Test("no cut or changed byte of a good line traps")
+    func mutations() {
+        let line = AgentFrame.ready(.initial).json
+        for index in line.indices {
+            _ = AgentLine(Array(line[..<index]))
+            for byte: UInt8 in [0, 0x22, 0x5C, 0x7B, 0x7D, 0xFF] {
+                var changed = line
+                changed[index] = byte
+                _ = AgentLine(changed)
+            }
+        }
+    }
+
+    @Test("frames before the welcome, and deliveries before ready, drop the connection")
+    func wrongOrder() throws {
+        for frame in [
+            AgentFrame.ready(.initial), .deliver(number: 1, .managed(.managed)), .activity(isActive: false),
+        ] {
+            var session = Session()
+            try session.session.start(as: Session.registration())
+            session.connect(welcome: false)
+            session.receive(frame)
+            #expect(session.dropped?.code == .badFrame)
+            #expect(session.run() == [])
+        }
+        var session = Session()
+        try session.session.start(as: Session.registration())
+        session.connect()
+        session.deliver(1, .auth(.authorized, message: ""))
+        #expect(session.dropped?.code == .badFrame)
+        #expect(session.session.inbox.allSatisfy { if case .call = $0 { true } else { false } })
+    }
+
+    @Test("answers to nothing are passed over")
+    func unasked() throws {
+        var session = try Session.ready()
+        session.receive(.displayed(id: 99, true))
+        session.receive(.codeResult(true))
+        session.receive(.welcome(agent: "again", device: Session.device))
+        #expect(session.effects == [])
+    }
+
+    @Test("a flood of deliveries keeps one of each kind, the newest")
+    func flood() throws {
+        var session = try Session.ready()
+        for number in 1...5_000 { session.deliver(Int64(number), .config(["n": "\(number)"])) }
+        #expect(session.session.inbox.count == 1)
+        #expect(session.run() == [changed(5_000, .config(["n": "5000"]))])
+    }
+
+    @Test("lines are cut wherever the chunks end, and one that is too long ends it")
+    func splitter() {
+        var splitter = LineSplitter(limit: 5)
+        #expect(splitter.lines(in: Array("ab\ncd".utf8)) == [Array("ab".utf8)])
+        #expect(splitter.lines(in: Array("e\n\n12345\n".utf8)) == [Array("cde".utf8), [], Array("12345".utf8)])
+        #expect(splitter.lines(in: Array("x\n123456".utf8)) == [Array("x".utf8)])
+        #expect(splitter.isOverflown)
+        #expect(splitter.lines(in: Array("\na\n".utf8)) == [])
+    }
+
+    @Test("the next try waits longer each time up to two seconds, and not at all after a connection that lasted")
+    func backOff() {
+        var backOff = BackOff()
+        #expect(backOff.next(after: .seconds(60), spread: 1) == .zero)
+        #expect(backOff.next(after: .zero, spread: 1) == .milliseconds(50))
+        #expect(backOff.next(after: .zero, spread: 0) == .milliseconds(50))
+        for _ in 0..<100 { _ = backOff.next(after: .zero, spread: 1) }
+        #expect(backOff.next(after: .zero, spread: 1) == .seconds(2))
+        #expect(backOff.next(after: .seconds(1), spread: 1) == .zero)
+    }
+}

@@ -1,0 +1,78 @@
+import FleetProtocol
+import Testing
+
+@testable import AppConnect
+
+@Suite("A request")
+struct RequestTests {
+    private static let notes = AppID(unchecked: "com.example.notes")
+    private static let other = AppID(unchecked: "com.other")
+
+    private func properties(_ values: PolicyValue...) -> AppProperties {
+        var properties = AppProperties.initial
+        for value in values { properties[value.policy] = value }
+        return properties
+    }
+
+    @Test(
+        "is allowed by what the policy says",
+        arguments: [
+            (DataRequest.copy, PolicyValue.pasteboard(.unauthorized), false),
+            (.copy, .pasteboard(.authorized), true),
+            (.copy, .pasteboard(.secureCopy), true),
+            (.openIn(notes), .openIn(.unauthorized, whitelist: [notes]), false),
+            (.openIn(notes), .openIn(.authorized, whitelist: []), true),
+            (.openIn(notes), .openIn(.whitelist, whitelist: [notes]), true),
+            (.openIn(other), .openIn(.whitelist, whitelist: [notes]), false),
+            (.openURL("https://example.com", nil), .openIn(.unauthorized, whitelist: []), false),
+            (.openURL("https://example.com", nil), .openIn(.authorized, whitelist: []), true),
+            (.openURL("https://example.com", nil), .openIn(.whitelist, whitelist: [notes]), false),
+            (.openURL("https://example.com", notes), .openIn(.whitelist, whitelist: [notes]), true),
+            (.openFrom(notes), .openFrom(.whitelist, whitelist: [notes]), true),
+            (.openFrom(other), .openFrom(.whitelist, whitelist: [notes]), false),
+            (.openFrom(other), .openFrom(.authorized, whitelist: []), true),
+            (.print, .print(.unauthorized), false),
+            (.print, .print(.authorized), true),
+            (.dragAndDrop(notes), .dragAndDrop(.notAllowed), false),
+            (.dragAndDrop(Session.app), .dragAndDrop(.notAllowed), true),
+            (.dragAndDrop(notes), .dragAndDrop(.appConnectApps), false),
+            (.dragAndDrop(notes), .dragAndDrop(.allApps), true),
+        ])
+    func allowed(_ request: DataRequest, _ value: PolicyValue, _ isAllowed: Bool) {
+        #expect((request.blocked(by: properties(value), in: Session.app) == nil) == isAllowed)
+    }
+
+    @Test("that is blocked is reported with what it was aimed at, and the delegate told")
+    func blocked() throws {
+        var session = try Session.ready()
+        let (isAllowed, effects) = try session.session.request(.openIn(Self.other))
+        #expect(!isAllowed)
+        #expect(effects.contains(.send(.blocked(.openIn, target: "com.other"))))
+        #expect(session.run() == [.attempted(.openIn(.unauthorized, Self.other))])
+    }
+
+    @Test("that is blocked is reported also where the app has no callback for it")
+    func withoutCallback() throws {
+        var session = try Session.ready(callbacks: [])
+        let effects = try session.session.request(.print).1
+        #expect(effects.contains(.send(.blocked(.print, target: nil))))
+        #expect(session.run() == [])
+    }
+
+    @Test("before ready and after stop throws")
+    func illegal() throws {
+        var session = AppSession()
+        #expect(throws: AppConnectError.self) { try session.request(.copy) }
+        _ = session.stop()
+        #expect(throws: AppConnectError.self) { try session.request(.copy) }
+    }
+
+    @Test("in a flood keeps a bounded number of calls and reports")
+    func flood() throws {
+        var session = try Session.ready()
+        session.lose()
+        for _ in 0..<10_000 { _ = try session.session.request(.copy) }
+        #expect(session.session.inbox.count <= AppSession.maximumWaiting)
+        #expect(session.session.held.count <= AppSession.maximumWaiting)
+    }
+}

@@ -1,0 +1,75 @@
+import FleetProtocol
+import Testing
+
+@testable import AppConnect
+
+@Suite("An app that retires itself")
+struct RetirementTests {
+    private let retired = PolicyValue.auth(.retired, message: "This app has retired itself.")
+
+    private func authorized() throws -> Session {
+        var properties = AppProperties.initial
+        properties.managed = .managed
+        properties.availability = .available
+        properties[.auth] = .auth(.authorized, message: "")
+        properties[.config] = .config(["a": "1"])
+        return try Session.ready(properties)
+    }
+
+    @Test("is retired at once, by its own properties, and the agent is told")
+    func atOnce() throws {
+        var session = try authorized()
+        session.effects = try session.session.retire()
+        #expect(session.sent() == [.retire])
+        #expect(try session.session.reads(.auth) == retired)
+        #expect(try session.session.reads(.config) == .config([:]))
+        #expect(session.session.properties.managed == .unknown)
+        #expect(session.session.properties.authReason == .selfRetired)
+        #expect(session.session.properties.availability == .unavailable)
+        #expect(try session.session.retire() == [])
+    }
+
+    @Test("gets the callbacks when the agent has taken note")
+    func callbacks() throws {
+        var session = try authorized()
+        session.effects = try session.session.retire()
+        session.deliver(1, retired, reason: .selfRetired)
+        session.deliver(2, .config([:]))
+        #expect(session.run() == [changed(1, retired, reason: .selfRetired), changed(2, .config([:]))])
+    }
+
+    @Test("is not disturbed by what the agent sent before it knew")
+    func overtaken() throws {
+        var session = try authorized()
+        session.deliver(1, .auth(.authorized, message: "hello"))
+        session.effects = try session.session.retire()
+        session.deliver(2, .config(["a": "2"]))
+        #expect(session.run() == [])
+        #expect(session.sent() == [.retire, .delivered(1), .delivered(2)])
+        #expect(try session.session.reads(.auth) == retired)
+        #expect(throws: AppConnectError.self) { try session.acknowledge(.config, .applied) }
+        session.deliver(3, retired, reason: .selfRetired)
+        #expect(session.run() == [changed(3, retired, reason: .selfRetired)])
+        session.deliver(4, .auth(.authorized, message: "again"), reason: .policy)
+        #expect(session.run() == [changed(4, .auth(.authorized, message: "again"), reason: .policy)])
+        #expect(try session.session.reads(.auth) == .auth(.authorized, message: "again"))
+    }
+
+    @Test("tells the agent when it is there again, until the agent has said that it knows")
+    func withoutAgent() throws {
+        var session = try authorized()
+        session.lose()
+        session.effects = try session.session.retire()
+        #expect(session.sent() == [])
+        session.connect()
+        #expect(session.sent().last == .retire)
+        session.lose()
+        session.connect()
+        #expect(session.sent().last == .retire)
+        session.deliver(1, retired, reason: .selfRetired)
+        session.run()
+        session.lose()
+        session.connect()
+        #expect(!session.sent().contains(.retire))
+    }
+}
