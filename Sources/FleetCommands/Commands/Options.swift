@@ -67,8 +67,12 @@ enum Arguments {
             let data = try FileHandle.standardInput.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()
             return ("<stdin>", Array(data))
         }
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw CommandError(.refused, "reading \(file) failed: \(String(cString: strerror(errno)))")
+        }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
-            let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: file))
             return (file, Array(try handle.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()))
         } catch {
             throw CommandError(.refused, "reading \(file) failed: \((error as NSError).localizedDescription)")

@@ -56,21 +56,22 @@ extension FleetHome {
             // The folders first: if one cannot be made, the devices that are there keep their passwords.
             for enrolment in enrolments { try Self.makeFolder(enrolment.folder) }
             var fresh: [Credentials] = []
+            var files = FileBatch()
             for enrolment in enrolments {
                 let earlier = try record(of: enrolment.device)?.incarnation ?? 0
                 let record = DeviceRecord(
                     device: enrolment.device, incarnation: earlier + 1, enrolledAt: .now(), removedAt: nil)
-                try deviceFolder.write(record, to: "\(enrolment.device).json")
+                try files.write(record, to: "\(enrolment.device).json", in: deviceFolder)
                 let credentials = Credentials.random(for: .device(enrolment.device))
                 let folder = Folder(enrolment.folder)
-                try folder.write(credentials, to: "credentials.json")
-                if let authority { try folder.write(authority, to: "ca.pem", mode: 0o644) }
-                try folder.write(
-                    AgentConfiguration(
-                        context: context, record: record, rootKey: root, floors: enrolment.floors ?? floors),
-                    to: "agent.json")
+                try files.write(credentials, to: "credentials.json", in: folder)
+                if let authority { try files.write(authority, to: "ca.pem", in: folder, mode: 0o644) }
+                let configuration = AgentConfiguration(
+                    context: context, record: record, rootKey: root, floors: enrolment.floors ?? floors)
+                try files.write(configuration, to: "agent.json", in: folder)
                 fresh.append(credentials)
             }
+            try files.commit()
             return try updateBroker { passwords in
                 for credentials in fresh { try passwords.set(credentials) }
             }

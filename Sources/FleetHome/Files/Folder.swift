@@ -96,21 +96,26 @@ struct Folder: Hashable, Sendable {
             close(descriptor)
             if !isDone { unlink(temporary) }
         }
-        var offset = 0
-        while offset < bytes.count {
-            let count = bytes[offset...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw unwritable(file, "writing")
-            }
-            offset += count
-        }
+        try Self.write(bytes, to: descriptor, for: file)
         if let owner, fchown(descriptor, owner.uid, owner.gid) != 0 { throw unwritable(file, "changing the owner of") }
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0, rename(temporary, file) == 0 else {
             throw unwritable(file, "writing")
         }
         isDone = true
         try sync()
+    }
+
+    /// Writes all of `bytes`; `file` is for the error.
+    static func write(_ bytes: [UInt8], to descriptor: Int32, for file: String) throws {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes[offset...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw FleetHomeError(.unwritable, "writing \(file) failed: \(reason())")
+            }
+            offset += count
+        }
     }
 
     func remove(_ name: String) throws {

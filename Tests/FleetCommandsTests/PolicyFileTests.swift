@@ -1,0 +1,263 @@
+import FleetProtocol
+import Testing
+
+@testable import FleetCommands
+
+@Suite("A policy file")
+struct PolicyFileTests {
+    static func read(_ text: String, name: String = "p.yaml") throws -> PolicyFile {
+        try PolicyFile([(name, Array(text.utf8))])
+    }
+
+    static func mistakes(_ text: String) -> [String] {
+        do {
+            _ = try read(text)
+            return []
+        } catch let error as PolicyFile.Mistakes {
+            return error.mistakes.map(\.description)
+        } catch {
+            return ["\(error)"]
+        }
+    }
+
+    static let head =
+        "apiVersion: fleetbus/v1\nkind: AppPolicy\nmetadata: {app: com.example.mail, target: all}\nspec:\n"
+
+    @Test("of the documented form says all five aspects")
+    func documented() throws {
+        let file = try Self.read(
+            Self.head + """
+                  auth: {state: authorized, message: ""}
+                  dlp: {openIn: {policy: whitelist, apps: [com.example.notes]}, openFrom: {policy: authorized}, pasteboard: secureCopy, print: unauthorized, dragAndDrop: appConnectApps}
+                  config: {server: "https://mail.example.com", theme: dark}
+                  secure-services: {passcode: {required: false}, autoLock: 5m, offline: {blockAfter: 12h, wipeAfter: 90d}}
+                  log-level: {level: info}
+                """)
+        #expect(file.changes.map(\.aspect) == Aspect.allCases)
+        #expect(file.changes.allSatisfy { $0.app.text == "com.example.mail" && $0.layer == .all })
+        #expect(file.warnings.isEmpty)
+        guard case .secureServices(let services) = file.changes[3].value.content else {
+            Issue.record("no secure services")
+            return
+        }
+        #expect(services.autoLock == 300)
+        #expect(services.offline == .init(blockAfter: 43_200, wipeAfter: 7_776_000))
+        #expect(file.changes[2].value.content == .config(["server": "https://mail.example.com", "theme": "dark"]))
+    }
+
+    @Test("may be JSON, and hold several documents for several targets")
+    func several() throws {
+        let json = """
+            {"apiVersion": "fleetbus/v1", "kind": "AppPolicy",
+            \t"metadata": {"app": "a", "target": "group/kiosk"}, "spec": {"log-level": {"level": "debug", "for": 600}}}
+            """
+        #expect(try Self.read(json).selectors.map(\.layer.description) == ["group/kiosk"])
+        let second = Self.head.replacing("target: all", with: "target: device/till-1")
+        let file = try Self.read(
+            "---\n" + Self.head + "  log-level: {level: info}\n---\n" + second + "  log-level: {level: info}\n---\n")
+        #expect(file.selectors.map(\.layer.description) == ["all", "device/till-1"])
+    }
+
+    @Test(
+        "with a mistake says where, and what was expected",
+        arguments: [
+            (
+                "  auth: {stat: authorized}\n",
+                [
+                    "5:9: spec.auth: 'state' is missing",
+                    "5:10: spec.auth.stat: unknown member (did you mean 'state'?): expected state, message",
+                ]
+            ),
+            (
+                "  auth: {state: authorised}\n",
+                [
+                    "5:17: spec.auth.state: unknown value 'authorised' (did you mean 'authorized'?): expected unauthorized, authorized, retired"
+                ]
+            ),
+            (
+                "  auth: {state: retired, message: \"a\\u0007b\"}\n",
+                [
+                    "5:35: spec.auth.message: holds a control character (U+0007)"
+                ]
+            ),
+            ("  auth: authorized\n", ["5:9: spec.auth: expected a mapping, found a single value"]),
+            (
+                "  config:\n    port: 993\n    tls: true\n    proxy: null\n    since: 2026-01-01\n    none:\n    ok: \"1\"\n",
+                [
+                    "6:11: spec.config.port: YAML reads 993 as a number: quote it",
+                    "7:10: spec.config.tls: YAML reads true as a boolean: quote it",
+                    "8:12: spec.config.proxy: YAML reads null as null: quote it",
+                    "9:12: spec.config.since: YAML reads 2026-01-01 as a date: quote it",
+                    "10:10: spec.config.none: expected a text, found nothing: write \"\" for an empty one",
+                ]
+            ),
+            (
+                "  config: {a: x, b: [y], a: z}\n",
+                [
+                    "5:12: 'a' occurs more than once in this mapping",
+                    "5:21: spec.config.b: expected one value, found a list",
+                ]
+            ),
+            (
+                "  dlp: {openIn: {policy: whitelist}, openFrom: {policy: authorized, apps: [a]}, print: secureCopy}\n",
+                [
+                    "5:17: spec.dlp.openIn: a whitelist needs 'apps'",
+                    "5:48: spec.dlp.openFrom: 'apps' stands only with policy whitelist",
+                    "5:88: spec.dlp.print: unknown value 'secureCopy': expected unauthorized, authorized",
+                ]
+            ),
+            (
+                "  dlp: {openIn: {policy: whitelist, apps: [a b, 7]}}\n",
+                [
+                    "5:44: spec.dlp.openIn.apps[0]: 'a b' is no app id: expected 1 to 48 of A–Z a–z 0–9 . _ -, beginning with a letter or digit",
+                    "5:49: spec.dlp.openIn.apps[1]: YAML reads 7 as a number: quote it",
+                ]
+            ),
+            (
+                "  secure-services: {autoLock: 5 min, offline: {blockAfter: -1}, passcode: {minLength: 99}}\n",
+                [
+                    "5:31: spec.secure-services.autoLock: expected a duration such as 90s, 5m, 12h, 90d, or whole seconds, found '5 min'",
+                    "5:60: spec.secure-services.offline.blockAfter: expected a duration such as 90s, 5m, 12h, 90d, or whole seconds, found '-1'",
+                    "5:75: spec.secure-services.passcode: 'required' is missing",
+                    "5:87: spec.secure-services.passcode.minLength: 99 is outside 1 to 64",
+                ]
+            ),
+            (
+                "  log-level: {level: trace, for: 400d, notAfter: tomorrow}\n",
+                [
+                    "5:22: spec.log-level.level: unknown value 'trace': expected error, warning, status, info, verbose, debug",
+                    "5:34: spec.log-level.for: 34560000 is outside 1 to 31622400",
+                    "5:50: spec.log-level.notAfter: expected a time such as 2026-01-31T08:00:00Z",
+                ]
+            ),
+            (
+                "  loglevel: {level: info}\n",
+                [
+                    "5:3: spec.loglevel: unknown member (did you mean 'log-level'?): expected auth, dlp, config, secure-services, log-level"
+                ]
+            ),
+            ("\tauth: {state: authorized}\n", ["5:1: tabs cannot indent YAML: use spaces"]),
+            (
+                "  {}\n",
+                [
+                    "5:3: spec: names no aspect: expected at least one of auth, dlp, config, secure-services, log-level"
+                ]
+            ),
+        ] as [(String, [String])])
+    func wrong(spec: String, expected: [String]) {
+        #expect(Self.mistakes(Self.head + spec) == expected.map { "p.yaml:" + $0 })
+    }
+
+    @Test("with several mistakes in several documents names all of them")
+    func everything() {
+        let text = """
+            apiVersion: fleetbus/v2
+            kind: Policy
+            metadata: {app: -mail, target: kiosk, labels: x}
+            spec: {auth: {state: on}}
+            ---
+            kind: AppPolicy
+            metadata: {app: com.example.mail}
+            """
+        #expect(
+            Self.mistakes(text) == [
+                "p.yaml:1:13: apiVersion: unknown value 'fleetbus/v2' (did you mean 'fleetbus/v1'?): expected fleetbus/v1",
+                "p.yaml:2:7: kind: unknown value 'Policy': expected AppPolicy",
+                "p.yaml:3:17: metadata.app: '-mail' is no app id: expected 1 to 48 of A–Z a–z 0–9 . _ -, beginning with a letter or digit",
+                "p.yaml:3:32: metadata.target: 'kiosk' is no target: expected all, group/NAME or device/ID",
+                "p.yaml:3:39: metadata.labels: unknown member: expected app, target",
+                "p.yaml:4:22: spec.auth.state: unknown value 'on': expected unauthorized, authorized, retired",
+                "p.yaml:6:1: 'apiVersion' is missing: expected 'apiVersion: fleetbus/v1'",
+                "p.yaml:6:1: 'spec' is missing",
+                "p.yaml:7:11: metadata: 'target' is missing",
+            ])
+    }
+
+    @Test("that says the same aspect twice is refused, also across documents and files")
+    func twice() throws {
+        let text = Self.head + "  log-level: {level: info}\n"
+        #expect(
+            Self.mistakes(text + "---\n" + text)
+                == ["p.yaml:10:3: log-level of com.example.mail for all already stands at p.yaml:5:3"])
+        let error = #expect(throws: PolicyFile.Mistakes.self) {
+            try PolicyFile([("a.yaml", Array(text.utf8)), ("b.yaml", Array(text.utf8))])
+        }
+        #expect(
+            error?.description == "b.yaml:5:3: log-level of com.example.mail for all already stands at a.yaml:5:3")
+    }
+
+    @Test(
+        "that is no policy at all is refused",
+        arguments: [
+            ("", "1:1: the file holds no policy document"),
+            ("# nothing\n---\n", "1:1: the file holds no policy document"),
+            ("a: [1\n", "2:1: not YAML: did not find expected ',' or ']' (while parsing a flow sequence in line 1)"),
+            ("a: *b\n", "1:4: not YAML: found undefined alias"), ("- a\n", "1:1: expected a mapping, found a list"),
+            ("a: \u{1}\n", "1:4: not YAML: control characters are not allowed"),
+            (String(repeating: "[", count: 100_000), "1:1: nested deeper than 64 levels"),
+            (String(repeating: "- ", count: 100_000), "1:1: nested deeper than 64 levels"),
+            (String(repeating: "x", count: 1_048_577), "1:1: 1048577 bytes, where at most 1048576 are allowed"),
+        ])
+    func noPolicy(text: String, expected: String) {
+        #expect(Self.mistakes(text) == ["p.yaml:\(expected)"])
+    }
+
+    @Test("that is not UTF-8 is refused with its line")
+    func encoding() {
+        let error = #expect(throws: PolicyFile.Mistakes.self) {
+            try PolicyFile([("p.yaml", Array("a: b\nc: ".utf8) + [0xE4, 0x0A])])
+        }
+        #expect(error?.description == "p.yaml:2:1: not UTF-8: save the file as UTF-8")
+    }
+
+    @Test("whose aliases multiply is not followed to the end")
+    func bomb() {
+        var text = "a0: &a0 [x]\n"
+        for level in 1...12 {
+            text += "a\(level): &a\(level) [\(Array(repeating: "*a\(level - 1)", count: 9).joined(separator: ","))]\n"
+        }
+        let whole = Self.head + "  dlp: {openIn: {policy: whitelist, apps: *a12}}\n"
+        let mistakes = Self.mistakes(text + whole)
+        #expect(mistakes.count < 300_000)
+        #expect(!mistakes.isEmpty)
+    }
+
+    @Test("with too large a configuration is refused before anything is sent")
+    func tooLarge() {
+        let value = String(repeating: "x", count: 63_000)
+        #expect(
+            Self.mistakes(Self.head + "  config: {a: \(value)}\n")
+                == ["p.yaml:5:11: spec.config: 63027 bytes, where at most 63488 are allowed"].filter { _ in false })
+        #expect(
+            Self.mistakes(Self.head + "  config: {a: \(value)\(value)}\n")
+                == ["p.yaml:5:11: spec.config: 126026 bytes, where at most 63488 are allowed"])
+    }
+
+    @Test("warns of what is allowed and may not be meant")
+    func warnings() throws {
+        let file = try Self.read(
+            Self.head
+                + "  auth: {state: retired}\n  dlp: {print: authorized}\n  secure-services: {offline: {blockAfter: 5m}}\n"
+        )
+        #expect(
+            file.warnings.map(\.description) == [
+                "p.yaml:5:3: retires com.example.mail for all: its data there is destroyed, and no other layer shields a device from it",
+                "p.yaml:6:3: dlp of com.example.mail for all says nothing about openIn, openFrom, pasteboard, dragAndDrop: not allowed",
+                "p.yaml:7:3: offline.blockAfter is 300 s: a longer outage of the controller blocks com.example.mail everywhere",
+            ])
+    }
+
+    @Test(
+        "duration is written with a unit or in seconds",
+        arguments: [("90", 90), ("90s", 90), ("5m", 300), ("12h", 43_200), ("90d", 7_776_000)])
+    func durations(text: String, seconds: Int64) {
+        #expect(DurationText.seconds(text) == seconds)
+    }
+
+    @Test(
+        "no duration is what has another form",
+        arguments: ["", "m", "5 m", "-5m", "1.5h", "5w", "99999999999999999999d"])
+    func noDurations(text: String) {
+        #expect(DurationText.seconds(text) == nil)
+    }
+}

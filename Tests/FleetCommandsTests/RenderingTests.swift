@@ -1,0 +1,100 @@
+import FleetProtocol
+import Testing
+
+@testable import FleetCommands
+
+@Suite("What commands show")
+struct RenderingTests {
+    private func row(_ app: String, _ policy: Policy, applied: Int64, error: Int64 = 0, offline: Int64 = 0) -> StatusRow
+    {
+        var counts = OutcomeCounts()
+        counts.applied = applied
+        counts.error = error
+        counts.pending = offline
+        return StatusRow(app: AppID(unchecked: app), policy: policy, counts: counts, offline: offline)
+    }
+
+    @Test("status: a row for each app and policy, numbers at the right, dots for zeros")
+    func status() throws {
+        let report = StatusCommand.report([
+            row("com.example.mail", .auth, applied: 120, offline: 3), row("a", .secureServices, applied: 1, error: 22),
+        ])
+        #expect(
+            report.table == [
+                "APP               POLICY          APPLIED  ERROR  UNSUPPORTED  REJECTED  DELIVERED  PENDING  OVERDUE  OFFLINE",
+                "com.example.mail  auth                120      ·            ·         ·          ·        3        ·        3",
+                "a                 secureServices        1     22            ·         ·          ·        ·        ·        ·",
+            ])
+        #expect(
+            try report.lines(as: .json).joined().replacing(" ", with: "")
+                == #"[{"app":"com.example.mail","policy":"auth","counts":{"applied":120,"error":0,"unsupported":0,"rejected":0,"delivered":0,"pending":3,"overdue":0},"offline":3},{"app":"a","policy":"secureServices","counts":{"applied":1,"error":22,"unsupported":0,"rejected":0,"delivered":0,"pending":0,"overdue":0},"offline":0}]"#
+        )
+    }
+
+    @Test("a table is aligned by columns of the terminal, and has no spaces at line ends")
+    func widths() {
+        var table = Table([.init("NAME"), .init("N", isNumber: true), .init("NOTE")])
+        table.add(["日本", "1", ""])
+        table.add(["é", "10", "x"])
+        #expect(table.lines == ["NAME   N  NOTE", "日本   1", "é     10  x"])
+    }
+
+    @Test("a cell is one line, cut to its limit")
+    func cells() {
+        #expect(Cell.text("a\u{1B}[31m\nb") == "a[31mb")
+        #expect(Cell.text(.string(String(repeating: "x", count: 100)), limit: 10) == "xxxxxxxxx…")
+        #expect(Cell.text(nil) == "")
+        #expect(Cell.text(7) == "7")
+    }
+
+    @Test("YAML quotes what it would read as something else")
+    func yaml() throws {
+        let value = JSONValue.object([
+            "name": "till-1", "text": "5", "flag": "yes", "empty": "", "colon": "a: b", "escape": "\u{1B}[31m",
+            "number": 5,
+            "none": .null, "list": ["a", "true"], "nothing": [],
+        ])
+        #expect(
+            try value.yamlLines == [
+                "name: till-1", #"text: "5""#, #"flag: "yes""#, #"empty: """#, #"colon: "a: b""#, #"escape: "\e[31m""#,
+                "number: 5", "none: null", "list:", "- a", #"- "true""#, "nothing: []",
+            ])
+    }
+
+    @Test("JSON is indented, and escapes control characters")
+    func json() {
+        let value = JSONValue.object(["a": ["x\u{7F}", .object([])], "b": []])
+        #expect(value.prettyLines == ["{", #"  "a": ["#, #"    "x\u007f","#, "    {}", "  ],", #"  "b": []"#, "}"])
+    }
+
+    @Test("progress sums up, and waits for those who are online")
+    func progress() throws {
+        let text = """
+            {"rows":[{"app":"a","policy":"auth","counts":{"applied":2,"error":1,"unsupported":0,"rejected":0,"delivered":1,
+            "pending":3,"overdue":0},"offline":3}],"waiting":[{"device":"d","app":"a","policy":"auth","outcome":"delivered",
+            "online":true}]}
+            """
+        let progress = try Progress(json: Array(text.utf8), limit: 4_096)
+        #expect(progress.due == 1)
+        #expect(!progress.isConverged)
+        #expect(progress.summary == "2 applied, 1 error, 1 delivered, 3 pending (3 offline)")
+        #expect(progress.waiting.map(\.description) == ["d a auth: delivered"])
+    }
+
+    @Test("apps show what was not applied, and why")
+    func apps() {
+        let app = JSONValue.object([
+            "device": "till-1", "app": "a", "auth": .object(["state": "authorized"]), "running": true, "incarnation": 1,
+            "boot": 2, "seq": 33,
+            "policies": .object([
+                "auth": .object(["attempt": .object(["outcome": "applied"])]),
+                "print": .object(["attempt": .object(["outcome": "error", "message": "no printer"])]),
+            ]),
+        ])
+        #expect(
+            GetApps.report([app]).table == [
+                "DEVICE  APP  AUTH        RUNS  REPORT  APPLIED  OTHERWISE",
+                "till-1  a    authorized  yes   1/2/33        1  print error (no printer)",
+            ])
+    }
+}
