@@ -9,6 +9,8 @@ struct Tally {
     struct Rows: Hashable, Sendable {
         let shape: Int64
         let overrides: Int64
+        /// `devices.state`, and what it means now.
+        let state: Int64
         let connection: Connectivity
         let count: Int64
     }

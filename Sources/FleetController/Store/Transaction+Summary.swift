@@ -55,22 +55,23 @@ extension FleetStore.Transaction {
             """, [id]
         ).map { row in
             Tally.Rows(
-                shape: row[0], overrides: row[1], connection: Connectivity(state: row[2], session: session),
-                count: row[3])
+                shape: row[0], overrides: row[1], state: row[2],
+                connection: Connectivity(state: row[2], session: session), count: row[3])
         }
     }
 
     /// Of those, the ones whose devices are online only since `time` or later.
     func summary(of app: AppID, onlineSince time: Timestamp) throws -> [Tally.Rows] {
         guard let id = try appID(app, adding: false) else { return [] }
+        let session = try session()
         return try rows(
             """
             SELECT device_apps.shape, device_apps.class, count(*)
             FROM devices JOIN device_apps ON device_apps.id = devices.id << 16 | ?
-            WHERE devices.since > ? AND devices.state = (SELECT session FROM meta)
+            WHERE devices.since > ? AND devices.state = ?
             GROUP BY device_apps.shape, device_apps.class
-            """, [id, time.milliseconds]
-        ).map { Tally.Rows(shape: $0[0], overrides: $0[1], connection: .online, count: $0[2]) }
+            """, [id, time.milliseconds, session]
+        ).map { Tally.Rows(shape: $0[0], overrides: $0[1], state: session, connection: .online, count: $0[2]) }
     }
 
     /// One device-app of a device, with the time since when the device is online.
@@ -79,17 +80,18 @@ extension FleetStore.Transaction {
             let row = try row("SELECT shape, class FROM device_apps WHERE id = ?", [device.row(of: id)])
         else { return nil }
         return Tally.Rows(
-            shape: row[0], overrides: row[1], connection: Connectivity(state: device.state, session: try session()),
-            count: 1)
+            shape: row[0], overrides: row[1], state: device.state,
+            connection: Connectivity(state: device.state, session: try session()), count: 1)
     }
 
-    /// Some devices whose apps have this shape and class.
-    func devices(ofShape shape: Int64, overrides: Int64, limit: Int) throws -> [DeviceRow] {
+    /// Some devices of these rows.
+    func devices(of group: Tally.Rows, limit: Int) throws -> [DeviceRow] {
         try rows(
             """
             SELECT devices.name FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
-            WHERE device_apps.shape = ? AND device_apps.class = ? ORDER BY device_apps.id LIMIT ?
-            """, [shape, overrides, limit]
+            WHERE device_apps.shape = ? AND device_apps.class = ? AND devices.state = ?
+            ORDER BY device_apps.id LIMIT ?
+            """, [group.shape, group.overrides, group.state, limit]
         ).compactMap { row in try DeviceID(row[0] as String).flatMap { try device($0) } }
     }
 
