@@ -123,9 +123,11 @@ private struct Refused {
 
     func log(_ turn: inout Turn) {
         guard let example else { return }
-        turn.log(.warning, "a report cannot be read", [
-            "count": "\(count)", "topic": "\(Text.printable(example.topic, limit: 200))",
-            "reason": "\(Text.printable(example.reason, limit: 300))",
-        ])
+        turn.log(
+            .warning, "a report cannot be read",
+            [
+                "count": "\(count)", "topic": "\(Text.printable(example.topic, limit: 200))",
+                "reason": "\(Text.printable(example.reason, limit: 300))",
+            ])
     }
 }

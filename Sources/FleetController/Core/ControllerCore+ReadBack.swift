@@ -132,9 +132,11 @@ extension ControllerCore {
         }
         isRestoring = false
         let latest = try store.transaction { try $0.latest() }
-        turn.log(.notice, "began a new epoch after a restore", [
-            "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued.count)",
-        ])
+        turn.log(
+            .notice, "began a new epoch after a restore",
+            [
+                "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued.count)",
+            ])
         return issued
     }
 

@@ -1,5 +1,4 @@
 package import FleetProtocol
-package import Logging
 
 /// All that the controller decides: what has happened goes in, what is to be done comes out.
 ///
@@ -91,7 +90,8 @@ package struct ControllerCore: ~Copyable {
         let strangers = try store.transaction { transaction in
             try transaction.learn(known).filter { device in
                 var device = device
-                let text = "speaks as incarnation \(device.incarnation), which was never given out: a cloned image, or a"
+                let text =
+                    "speaks as incarnation \(device.incarnation), which was never given out: a cloned image, or a"
                     + " registry restored from a backup"
                 guard device.warning != text else { return false }
                 device.warning = text
@@ -100,9 +100,11 @@ package struct ControllerCore: ~Copyable {
             }
         }
         for device in strangers {
-            turn.log(.warning, "a device speaks as an incarnation that was never given out", [
-                "device": "\(device.name)", "incarnation": "\(device.incarnation)",
-            ])
+            turn.log(
+                .warning, "a device speaks as an incarnation that was never given out",
+                [
+                    "device": "\(device.name)", "incarnation": "\(device.incarnation)",
+                ])
         }
     }
 
@@ -127,8 +129,10 @@ struct Turn {
         effects.append(.publish(topic: topic, payload: payload, retain: retain))
     }
 
-    mutating func log(_ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata = [:]) {
-        effects.append(.log(level, message, metadata))
+    mutating func log(
+        _ level: ControllerCore.LogLine.Level, _ message: StaticString, _ details: [String: String] = [:]
+    ) {
+        effects.append(.log(ControllerCore.LogLine(level: level, message: "\(message)", details: details)))
     }
 
     mutating func stop(_ reason: String) { effects.append(.stop(reason: reason)) }

@@ -71,7 +71,9 @@ extension DesiredChange {
                 warn("there is no group \(group) yet: this reaches nobody until it has members")
             }
         case .device(let device):
-            if try transaction.device(device) == nil { warn("the device \(device) is not known: it was never enrolled or seen") }
+            if try transaction.device(device) == nil {
+                warn("the device \(device) is not known: it was never enrolled or seen")
+            }
         }
         switch change.value.content {
         case .auth(let state, _):

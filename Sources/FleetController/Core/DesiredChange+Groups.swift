@@ -52,7 +52,8 @@ extension DesiredChange {
         let groups = try transaction.groups(of: device)
         guard groups.count <= Self.maximumGroups else {
             throw Response.Failure(
-                .invalid, "\(device) would belong to \(groups.count) groups, where at most \(Self.maximumGroups) are allowed",
+                .invalid,
+                "\(device) would belong to \(groups.count) groups, where at most \(Self.maximumGroups) are allowed",
                 at: "devices")
         }
         try issue(.membership(groups), at: .membership(device))

@@ -1,5 +1,4 @@
 package import FleetProtocol
-package import Logging
 
 extension ControllerCore {
     /// What happens to the controller. The time of it comes with it.
@@ -16,7 +15,7 @@ extension ControllerCore {
     }
 
     /// What is to be done about it, in this order. Everything that an effect tells others has been committed before.
-    package enum Effect: Sendable {
+    package enum Effect: Hashable, Sendable {
         /// Subscribe to all of these; what follows waits for the broker's yes.
         case subscribe([TopicFilter])
         /// At QoS 1. An empty retained message clears a topic.
@@ -25,9 +24,18 @@ extension ControllerCore {
         case readEnrolments
         /// Send ``Event/tick`` at this time; replaces the one before.
         case wake(at: Timestamp)
-        case log(Logger.Level, Logger.Message, Logger.Metadata)
+        case log(LogLine)
         /// Going on would do harm: end with this message.
         case stop(reason: String)
+    }
+
+    /// A line for the log: a constant message, and what it is about.
+    package struct LogLine: Hashable, Sendable {
+        package enum Level: Sendable { case info, notice, warning, error }
+
+        package let level: Level
+        package let message: String
+        package let details: [String: String]
     }
 
     package struct Message: Hashable, Sendable {

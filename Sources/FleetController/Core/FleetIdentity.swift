@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// Which fleet the controller speaks for, and with which key.
 package struct FleetIdentity: Sendable {
@@ -22,7 +22,8 @@ package struct FleetIdentity: Sendable {
         }
         guard trust.key(signingKey.publicKey.id) == signingKey.publicKey else {
             throw FleetControllerError(
-                .home, "the signing key \(signingKey.publicKey.id) is not in the home's trust document: no device"
+                .home,
+                "the signing key \(signingKey.publicKey.id) is not in the home's trust document: no device"
                     + " would believe it")
         }
     }

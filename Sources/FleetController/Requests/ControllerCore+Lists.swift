@@ -19,7 +19,8 @@ extension ControllerCore {
             case .policies: try policies(request, transaction)
             case .status: try status(request, transaction, now)
             case .history: try history(request, transaction)
-            case .progress, .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove: Answer(JSONValue.object([]))
+            case .progress, .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove:
+                Answer(JSONValue.object([]))
             }
         }
     }
@@ -108,7 +109,9 @@ extension ControllerCore {
         return page.answer
     }
 
-    private func status(_ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp) throws -> Answer {
+    private func status(_ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp) throws
+        -> Answer
+    {
         var page = Page("rows")
         var last = request.page ?? ""
         let apps = try request.app.map { [$0] } ?? transaction.knownApps(after: last, limit: Self.fetch)

@@ -27,7 +27,8 @@ extension ControllerCore {
             }
             guard request.notAfter > turn.now else {
                 throw Response.Failure(
-                    .expired, "the request came at \(turn.now), after its notAfter: the clocks differ, or it took too long")
+                    .expired,
+                    "the request came at \(turn.now), after its notAfter: the clocks differ, or it took too long")
             }
             switch (user, verb.isChange) {
             case (.operator, _), (.viewer, false): break
@@ -51,7 +52,8 @@ extension ControllerCore {
     }
 
     /// Carries out a change in one transaction with the answer to it, then publishes what it has issued.
-    private mutating func change(_ request: Request, _ verb: Verb, by user: User, _ turn: inout Turn) throws -> [UInt8] {
+    private mutating func change(_ request: Request, _ verb: Verb, by user: User, _ turn: inout Turn) throws -> [UInt8]
+    {
         let body = request.body.json
         let outcome = try store.transaction { transaction in
             let outcome = try ChangeOutcome(
@@ -60,7 +62,8 @@ extension ControllerCore {
             let response = outcome.answer.response(to: request.id)
             guard response.count <= Response.maximumSize else {
                 throw Response.Failure(
-                    .tooLarge, "the answer would have \(response.count) bytes, where at most \(Response.maximumSize) are"
+                    .tooLarge,
+                    "the answer would have \(response.count) bytes, where at most \(Response.maximumSize) are"
                         + " allowed: change fewer documents at a time")
             }
             try transaction.keep(response, to: request.id, of: user, at: turn.now)
@@ -75,10 +78,12 @@ extension ControllerCore {
         }
         if outcome.0.needsEnrolments { schedule.needsEnrolments = true }
         if let last = outcome.0.issued.last {
-            turn.log(.info, "applied a change", [
-                "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last.revision)",
-                "documents": "\(outcome.0.issued.count)",
-            ])
+            turn.log(
+                .info, "applied a change",
+                [
+                    "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last.revision)",
+                    "documents": "\(outcome.0.issued.count)",
+                ])
         }
         return outcome.1
     }
@@ -100,9 +105,11 @@ extension ControllerCore {
             }
         }
         guard let id, let replyTo else {
-            return turn.log(.warning, "a request cannot be read", [
-                "user": "\(user.text)", "reason": "\(Text.printable("\(error)", limit: 300))",
-            ])
+            return turn.log(
+                .warning, "a request cannot be read",
+                [
+                    "user": "\(user.text)", "reason": "\(Text.printable("\(error)", limit: 300))",
+                ])
         }
         turn.publish(
             identity.topic(.response(user, replyTo)), Response(id: id, result: .failure(failure)).json, retain: false)

@@ -28,7 +28,8 @@ struct Progress {
         session = try transaction.session()
         var scopes: [AppID: [Policy: Scope]] = [:]
         for selector in request.documents {
-            for policy in Policy.allCases where policy.aspect != nil && selector.aspect ?? policy.aspect == policy.aspect {
+            for policy in Policy.allCases
+            where policy.aspect != nil && selector.aspect ?? policy.aspect == policy.aspect {
                 scopes[selector.app, default: [:]][policy, default: .layers([])].include(selector.layer)
             }
         }

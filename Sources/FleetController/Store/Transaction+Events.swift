@@ -13,7 +13,9 @@ extension FleetStore.Transaction {
     /// Stores an event unless it is there, and answers through which number its boot is complete now.
     ///
     /// What the device no longer has is recorded as a gap, so that its absence has a name.
-    func store(_ event: EventRecord, of device: DeviceRow, at time: Timestamp) throws -> (through: Int64, lost: [ClosedRange<Int64>]) {
+    func store(_ event: EventRecord, of device: DeviceRow, at time: Timestamp) throws -> (
+        through: Int64, lost: [ClosedRange<Int64>]
+    ) {
         let header = event.header
         let key: StatementArguments = [device.id, header.incarnation, header.boot]
         let before = try through(device, incarnation: header.incarnation, boot: header.boot)
