@@ -1,0 +1,207 @@
+import FleetProtocol
+
+/// What devices say, decoded.
+enum Report {
+    case presence(DeviceID, Presence, isRetained: Bool)
+    case status(Status, isRetained: Bool)
+    case event(EventRecord)
+}
+
+/// Takes the reports of one batch into the store, within its transaction, and says what follows from them.
+struct Collector {
+    let transaction: FleetStore.Transaction
+    let identity: FleetIdentity
+    let session: Int64
+    /// The highest revision that was ever given out.
+    let latest: Int64
+    /// Whether a report of something newer is taken as it is: only while a restored controller looks around.
+    let isRestoring: Bool
+    let now: Timestamp
+
+    /// Online presences that a hello has to answer, the newest of each device.
+    private(set) var arrived: [DeviceID: Presence] = [:]
+    private(set) var gone: Set<DeviceID> = []
+    /// Through which number the events are stored of each boot that sent some.
+    private(set) var marks: [MarkedBoot: Int64] = [:]
+    /// Topics of removed devices, to be cleared.
+    private(set) var leftovers: [String] = []
+    private(set) var notices: [Notice] = []
+    /// The highest revision that a status has received.
+    private(set) var highest: Int64 = 0
+    /// Why the controller must not go on.
+    private(set) var newer: String?
+    /// Whether the home should be asked which incarnations it gave out.
+    private(set) var needsEnrolments = false
+
+    struct MarkedBoot: Hashable {
+        let device: DeviceID
+        let incarnation: Int64
+        let boot: Int64
+    }
+
+    /// Something that an operator should read in the log.
+    struct Notice: Hashable {
+        let device: DeviceID
+        let text: String
+    }
+
+    /// Beyond this a status lies about revisions: no controller has ever given one out.
+    static let largestRevision: Int64 = 1 << 50
+
+    init(
+        _ transaction: FleetStore.Transaction, _ identity: FleetIdentity, isRestoring: Bool, now: Timestamp
+    ) throws {
+        self.transaction = transaction
+        self.identity = identity
+        session = try transaction.session()
+        latest = try transaction.latest().number
+        self.isRestoring = isRestoring
+        self.now = now
+    }
+
+    mutating func collect(_ report: Report) throws {
+        switch report {
+        case .presence(let device, let presence, let isRetained):
+            try collect(presence, of: device, isRetained: isRetained)
+        case .status(let status, let isRetained): try collect(status, isRetained: isRetained)
+        case .event(let event): try collect(event)
+        }
+    }
+
+    private mutating func collect(_ presence: Presence, of name: DeviceID, isRetained: Bool) throws {
+        guard
+            var device = try device(
+                name, incarnation: presence.incarnation, boot: presence.boot,
+                topic: identity.topic(.presence(.device(name))))
+        else { return }
+        let before = device
+        switch presence.state {
+        case .online:
+            let goesBack = isBefore(presence.incarnation, presence.boot, device)
+            if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
+            if goesBack { warn(&device, Self.backwards(presence.incarnation, presence.boot, device)) }
+            advance(&device, presence.incarnation, presence.boot)
+            if !isRetained {
+                if device.connection != presence.connection || !wasOnline(device) { device.since = now }
+                device.state = session
+            } else if device.connection != presence.connection || device.state == Connectivity.offlineState {
+                device.state = 0
+                device.since = nil
+            }
+            device.connection = presence.connection
+            device.agent = presence.agent
+            arrived[name] = presence
+            gone.remove(name)
+        case .offline:
+            // The will of an earlier connection says nothing about the present one.
+            if let connection = device.connection, connection != presence.connection { return }
+            if device.state != Connectivity.offlineState {
+                device.state = Connectivity.offlineState
+                device.since = now
+            }
+            device.connection = presence.connection
+            arrived[name] = nil
+            gone.insert(name)
+        }
+        if device != before { try transaction.update(device) }
+    }
+
+    private mutating func collect(_ status: Status, isRetained: Bool) throws {
+        let name = status.device
+        let received = status.policies.reduce(0) { max($0, $1.received) }
+        guard received < Self.largestRevision else {
+            return notices.append(Notice(device: name, text: "claims a revision that cannot be"))
+        }
+        highest = max(highest, received)
+        if received > latest, !isRestoring {
+            newer = newer ?? "the status of \(status.app) on \(name) has received revision \(received)"
+            return
+        }
+        guard
+            var device = try device(
+                name, incarnation: status.order.incarnation, boot: status.order.boot,
+                topic: identity.topic(.reply(name, status.app, .status)))
+        else { return }
+        let before = device
+        if !isRetained {
+            if isBefore(status.order.incarnation, status.order.boot, device) {
+                warn(&device, Self.backwards(status.order.incarnation, status.order.boot, device))
+                return try transaction.update(device)
+            }
+            heard(&device)
+        }
+        advance(&device, status.order.incarnation, status.order.boot)
+        if device != before { try transaction.update(device) }
+        if try transaction.store(status, of: device, at: now) == .tooMany {
+            notices.append(
+                Notice(device: name, text: "reports more than \(Presence.maximumApps) apps: \(status.app) is left out"))
+        }
+    }
+
+    private mutating func collect(_ event: EventRecord) throws {
+        let header = event.header
+        guard
+            var device = try device(
+                header.device, incarnation: header.incarnation, boot: header.boot, topic: nil)
+        else { return }
+        let before = device
+        heard(&device)
+        if device != before { try transaction.update(device) }
+        let (through, lost) = try transaction.store(event, of: device, at: now)
+        marks[MarkedBoot(device: header.device, incarnation: header.incarnation, boot: header.boot)] = through
+        for range in lost {
+            notices.append(
+                Notice(
+                    device: header.device,
+                    text: "lost events \(range.lowerBound) to \(range.upperBound) of boot \(header.boot)"))
+        }
+    }
+
+    // MARK: The device that speaks
+
+    /// The device's row, made when it is new; nil for one that was removed, whose `topic` is to be cleared.
+    private mutating func device(
+        _ name: DeviceID, incarnation: Int64, boot: Int64, topic: String?
+    ) throws -> DeviceRow? {
+        if let known = try transaction.device(name) { return known }
+        if try transaction.isRemoved(name) {
+            if let topic { leftovers.append(topic) }
+            return nil
+        }
+        needsEnrolments = true
+        return try transaction.addDevice(name, incarnation: incarnation, boot: boot)
+    }
+
+    /// A device that speaks is there, unless its last word was that it leaves.
+    private func heard(_ device: inout DeviceRow) {
+        guard device.state != session, device.state != Connectivity.offlineState else { return }
+        if !wasOnline(device) { device.since = now }
+        device.state = session
+    }
+
+    private func wasOnline(_ device: DeviceRow) -> Bool { device.state > Connectivity.offlineState }
+
+    private func isBefore(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> Bool {
+        (incarnation, boot) < (device.incarnation, device.boot)
+    }
+
+    private mutating func advance(_ device: inout DeviceRow, _ incarnation: Int64, _ boot: Int64) {
+        guard !isBefore(incarnation, boot, device) else { return }
+        if incarnation > device.incarnation { device.warning = nil }
+        device.incarnation = incarnation
+        device.boot = boot
+        if let enrolled = device.enrolled, incarnation > enrolled { needsEnrolments = true }
+    }
+
+    private mutating func warn(_ device: inout DeviceRow, _ text: String) {
+        guard device.warning != text else { return }
+        device.warning = text
+        notices.append(Notice(device: device.name, text: text))
+    }
+
+    private static func backwards(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> String {
+        incarnation < device.incarnation
+            ? "speaks as incarnation \(incarnation), where \(device.incarnation) is the newest: a cloned or restored image"
+            : "speaks of boot \(boot), where \(device.boot) was the last: a cloned or restored image"
+    }
+}

@@ -1,0 +1,133 @@
+import FleetProtocol
+
+extension ControllerCore {
+    /// Takes in messages in their order; reports are committed together, before anything that follows them.
+    mutating func receive(_ messages: [Message], _ turn: inout Turn) throws {
+        if case .offline = phase { return }
+        var reports: [Report] = []
+        var refused = Refused()
+        for message in messages {
+            let address = Address(topic: message.topic, in: identity.fleetID)
+            switch address {
+            case .reply, .presence(.device):
+                // Empty is what clearing a topic looks like.
+                guard let address, !message.payload.isEmpty else { continue }
+                do {
+                    if let report = try Report(message, address, in: identity.fleetID) { reports.append(report) }
+                } catch {
+                    refused.add(message.topic, "\(error)")
+                }
+            case .presence(.controller): answerOwnPresence(message, &turn)
+            case .desired, .groupMeta, .membership, .trust: try receiveDesired(message, address, &turn)
+            case .barrier(.controller):
+                guard case .looking(let readBack) = phase, message.payload == readBack.barrier else { continue }
+                try collect(&reports, &turn)
+                guard case .looking(let complete) = phase else { continue }
+                try finish(complete, &turn)
+            case .request:
+                try collect(&reports, &turn)
+                switch phase {
+                case .offline: break
+                case .looking(var readBack):
+                    if readBack.deferred.count < 1_000 { readBack.deferred.append(message) }
+                    phase = .looking(readBack)
+                case .serving: try request(message, &turn)
+                }
+            case nil:
+                if message.topic.hasPrefix(Address.prefix(of: identity.fleetID) + "desired/") {
+                    try receiveDesired(message, nil, &turn)
+                }
+            case .heartbeat, .hello, .received, .barrier, .response: break
+            }
+        }
+        try collect(&reports, &turn)
+        refused.log(&turn)
+    }
+
+    /// Commits reports, and keeps what follows from them.
+    private mutating func collect(_ reports: inout [Report], _ turn: inout Turn) throws {
+        guard !reports.isEmpty else { return }
+        let collector = try store.transaction { transaction in
+            var collector = try Collector(transaction, identity, isRestoring: isRestoring, now: turn.now)
+            for report in reports { try collector.collect(report) }
+            return collector
+        }
+        reports.removeAll(keepingCapacity: true)
+        if let newer = collector.newer {
+            phase = .offline
+            return turn.stop(
+                "\(newer), which this controller has no memory of: its database was put back from a backup, or another"
+                    + " controller has run. If this one is to be the fleet's controller, start it with:"
+                    + " fleet-controller run --restored")
+        }
+        if collector.needsEnrolments { schedule.needsEnrolments = true }
+        for topic in collector.leftovers { turn.publish(topic, [], retain: true) }
+        for notice in collector.notices.prefix(10) {
+            turn.log(.warning, "a device needs a look", ["device": "\(notice.device)", "what": "\(notice.text)"])
+        }
+        switch phase {
+        case .offline: break
+        case .looking(var readBack):
+            phase = .offline
+            readBack.received = max(readBack.received, collector.highest)
+            for device in collector.gone { readBack.present[device] = nil }
+            readBack.present.merge(collector.arrived) { $1 }
+            phase = .looking(readBack)
+        case .serving(var serving):
+            phase = .offline
+            for device in collector.gone { serving.waiting[device] = nil }
+            for (device, presence) in collector.arrived { serving.greet(device, presence) }
+            serving.unsaid.merge(collector.marks) { $1 }
+            phase = .serving(serving)
+        }
+    }
+
+    /// An earlier connection's will may come late: whoever reads it should not believe it.
+    private func answerOwnPresence(_ message: Message, _ turn: inout Turn) {
+        guard case .serving = phase, message.payload != presence.json else { return }
+        turn.publish(message.topic, presence.json, retain: true)
+    }
+}
+
+extension Report {
+    /// Decodes what a device has published; nil for an address where it publishes nothing.
+    fileprivate init?(_ message: ControllerCore.Message, _ address: Address, in fleet: FleetID) throws {
+        let payload = message.payload
+        switch address {
+        case .presence(.device(let device)):
+            self = .presence(
+                device, try Presence(json: payload, limit: Presence.maximumSize), isRetained: message.isRetained)
+        case .reply(let device, let app, .status):
+            self = .status(
+                try Status(wire: payload, fleet: fleet, device: device, app: app), isRetained: message.isRetained)
+        case .reply(let device, let app, .event):
+            let event = try AppEvent(wire: payload, device: device, app: app)
+            self = .event(EventRecord(header: event.header, kind: event.kind.rawValue, body: payload))
+        case .reply(let device, let app, .logLevel):
+            let change = try LogLevelChange(wire: payload, device: device, app: app)
+            self = .event(EventRecord(header: change.header, kind: "logLevel", body: payload))
+        default: return nil
+        }
+    }
+}
+
+/// Reports that could not be read: one line in the log for all of a batch.
+private struct Refused {
+    var count = 0
+    var example: (topic: String, reason: String)?
+
+    mutating func add(_ topic: String, _ reason: String) {
+        count += 1
+        if example == nil { example = (topic, reason) }
+    }
+
+    func log(_ turn: inout Turn) {
+        guard let example else { return }
+        turn.log(
+            .warning, "a report cannot be read",
+            [
+                "count": "\(count)", "topic": "\(Text.printable(example.topic, limit: 200))",
+                "reason": "\(Text.printable(example.reason, limit: 300))",
+            ])
+    }
+}

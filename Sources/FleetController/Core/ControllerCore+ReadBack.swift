@@ -1,0 +1,161 @@
+import FleetProtocol
+
+extension ControllerCore {
+    /// Takes in a message below desired/, of whatever kind and topic.
+    mutating func receiveDesired(_ message: Message, _ address: Address?, _ turn: inout Turn) throws {
+        if case .trust? = address { return receiveTrust(message, &turn) }
+        let copy = try compare(message, address)
+        switch phase {
+        case .offline: break
+        case .looking(var readBack):
+            phase = .offline  // so that `readBack` is the only copy
+            defer { phase = .looking(readBack) }
+            switch copy {
+            case .same(let document): readBack.intact.insert(document.revision.number)
+            case .newer(let document):
+                readBack.note(newer: document)
+                if isRestoring, try store.transaction({ try $0.document(at: document.address) }) == nil {
+                    readBack.unknown.insert(document.address)
+                }
+            case .unknown(let document):
+                if readBack.unknown.count < ReadBack.limit { readBack.unknown.insert(document.address) }
+            case .foreign: if readBack.foreign.count < ReadBack.limit { readBack.foreign.insert(message.topic) }
+            case .other(let document): readBack.intact.remove(document.revision.number)
+            case .cleared: break
+            }
+        case .serving(var serving):
+            phase = .offline
+            defer { phase = .serving(serving) }
+            switch copy {
+            case .same: serving.echoes[message.topic] = nil
+            case .cleared(nil): break
+            case .cleared(let document?), .other(let document):
+                // An own publish that is still to come back will stand there last.
+                guard serving.echoes[message.topic] == nil else { return }
+                publish(document, &serving, &turn)
+                turn.log(.warning, "put back a document that someone else had replaced", ["topic": "\(message.topic)"])
+            case .newer(let document): stop(seeing: document.topic, document.revision, &turn)
+            case .unknown, .foreign: turn.publish(message.topic, [], retain: true)
+            }
+        }
+    }
+
+    /// The own barrier is back: the broker has shown all it holds. Repairs it, and begins to serve.
+    mutating func finish(_ readBack: ReadBack, _ turn: inout Turn) throws {
+        let repairs: [StoredDocument]
+        if isRestoring {
+            repairs = try restore(readBack, &turn)
+        } else if let newest = readBack.newest {
+            phase = .offline
+            return stop(seeing: newest.topic, newest.revision, &turn)
+        } else {
+            repairs = try withdraw(readBack.unknown, &turn)
+        }
+        var serving = Serving()
+        var count = readBack.foreign.count
+        for topic in readBack.foreign.sorted() { turn.publish(topic, [], retain: true) }
+        if !readBack.isTrustIntact {
+            turn.publish(identity.topic(.trust), identity.trustWire, retain: true)
+            count += 1
+        }
+        // What has just been issued is behind the rest of the store, whose revisions are lower.
+        var last: Int64 = 0
+        while true {
+            let page = try store.transaction { try $0.documents(after: last, limit: 500) }
+            guard let end = page.last?.revision.number else { break }
+            for document in page where !readBack.intact.contains(document.revision.number) {
+                publish(document, &serving, &turn)
+                count += 1
+            }
+            last = end
+        }
+        turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(repairs.count)"])
+        turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)
+        for (device, presence) in readBack.present { serving.greet(device, presence) }
+        phase = .serving(serving)
+        for message in readBack.deferred { try request(message, &turn) }
+    }
+
+    func publish(_ document: StoredDocument, _ serving: inout Serving, _ turn: inout Turn) {
+        let topic = identity.topic(document.address)
+        serving.echoes[topic] = document.revision.number
+        turn.publish(topic, document.wire, retain: true)
+    }
+
+    func stop(seeing what: String, _ revision: Revision, _ turn: inout Turn) {
+        turn.stop(
+            "\(what) is at revision \(revision), which this controller has no memory of: its database was put back from"
+                + " a backup, or another controller has run. If this one is to be the fleet's controller, start it"
+                + " with: fleet-controller run --restored")
+    }
+
+    private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {
+        let isIntact = message.payload == identity.trustWire
+        switch phase {
+        case .offline: break
+        case .looking(var readBack):
+            readBack.isTrustIntact = isIntact
+            phase = .looking(readBack)
+        case .serving:
+            if !isIntact { turn.publish(message.topic, identity.trustWire, retain: true) }
+        }
+    }
+
+    private func compare(_ message: Message, _ address: Address?) throws -> BrokerCopy {
+        let (stored, latest) = try store.transaction { transaction in
+            (try address.flatMap { try transaction.document(at: $0) }, try transaction.latest())
+        }
+        guard !message.payload.isEmpty else { return .cleared(stored) }
+        if let stored, stored.wire == message.payload { return .same(stored) }
+        guard let document = identity.verified(message.payload, at: message.topic) else {
+            return stored.map { .other($0) } ?? .foreign
+        }
+        // Equal in revision with other bytes: the counter has been here before.
+        if document.revision > latest || stored.map({ document.revision >= $0.revision }) ?? false {
+            return .newer(document)
+        }
+        return stored.map { .other($0) } ?? .unknown(document)
+    }
+
+    /// Begins a new epoch beyond all that was seen.
+    private mutating func restore(_ readBack: ReadBack, _ turn: inout Turn) throws -> [StoredDocument] {
+        let seen = Revision(
+            epoch: readBack.newest?.revision.epoch ?? 1,
+            number: max(readBack.newest?.revision.number ?? 0, readBack.received))
+        let issued = try store.transaction { transaction in
+            var change = DesiredChange(
+                transaction, identity, by: User.controller.text, why: "unknown after a restore", now: turn.now)
+            try change.restore(
+                seen: seen, withdrawing: readBack.unknown.sorted { $0.path < $1.path })
+            try change.finish()
+            return change.issued
+        }
+        isRestoring = false
+        let latest = try store.transaction { try $0.latest() }
+        turn.log(
+            .notice, "began a new epoch after a restore",
+            [
+                "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued.count)",
+            ])
+        return issued
+    }
+
+    /// Puts tombstones where the broker has verified documents that the store has long forgotten.
+    private func withdraw(_ unknown: Set<Address>, _ turn: inout Turn) throws -> [StoredDocument] {
+        guard !unknown.isEmpty else { return [] }
+        return try store.transaction { transaction in
+            var change = DesiredChange(
+                transaction, identity, by: User.controller.text, why: "found on the broker, unknown to the store",
+                now: turn.now)
+            for address in unknown.sorted(by: { $0.path < $1.path }) {
+                if case .device(let device)? = DocumentPlace(address)?.layer, try transaction.isRemoved(device) {
+                    turn.publish(identity.topic(address), [], retain: true)
+                } else {
+                    try change.issue(.tombstone, at: address)
+                }
+            }
+            try change.finish()
+            return change.issued
+        }
+    }
+}

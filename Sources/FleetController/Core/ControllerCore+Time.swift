@@ -1,0 +1,103 @@
+import FleetProtocol
+
+extension ControllerCore {
+    static let heartbeatInterval: Int64 = 60
+    static let marksInterval: Int64 = 1
+    static let housekeepingInterval: Int64 = 3_600
+    /// How long what was answered is kept, and how long it is remembered that a document is gone.
+    static let answerLife: Int64 = 86_400
+    static let tombstoneLife: Int64 = 91 * 86_400
+    /// Hellos signed in one turn, so that a fleet that comes back at once does not stop everything else.
+    static let helloBatch = 500
+
+    /// Does what is due at this time, and asks to be woken for what comes next.
+    mutating func advance(_ turn: inout Turn) throws {
+        if schedule.needsEnrolments, Schedule.isDue(schedule.lastEnrolments, every: 10, at: turn.now) {
+            schedule.needsEnrolments = false
+            schedule.lastEnrolments = turn.now
+            turn.effects.append(.readEnrolments)
+        }
+        if Schedule.isDue(schedule.lastHousekeeping, every: Self.housekeepingInterval, at: turn.now) {
+            schedule.lastHousekeeping = turn.now
+            try keepHouse(&turn)
+        }
+        if case .serving(var serving) = phase {
+            phase = .offline  // so that `serving` is the only copy
+            if Schedule.isDue(serving.lastHeartbeat, every: Self.heartbeatInterval, at: turn.now) {
+                serving.lastHeartbeat = turn.now
+                try beat(&turn)
+            }
+            try greet(&serving, &turn)
+            if !serving.unsaid.isEmpty, Schedule.isDue(serving.lastMarks, every: Self.marksInterval, at: turn.now) {
+                serving.lastMarks = turn.now
+                try sayMarks(&serving, &turn)
+            }
+            phase = .serving(serving)
+        }
+        wakeLater(&turn)
+    }
+
+    private mutating func wakeLater(_ turn: inout Turn) {
+        var next = (schedule.lastHousekeeping ?? turn.now).advanced(bySeconds: Self.housekeepingInterval)
+        if case .serving(let serving) = phase {
+            next = min(next, (serving.lastHeartbeat ?? turn.now).advanced(bySeconds: Self.heartbeatInterval))
+            if !serving.unsaid.isEmpty {
+                next = min(next, (serving.lastMarks ?? turn.now).advanced(bySeconds: Self.marksInterval))
+            }
+            if !serving.waiting.isEmpty { next = turn.now }
+        }
+        if schedule.needsEnrolments { next = min(next, turn.now.advanced(bySeconds: 10)) }
+        guard next != schedule.wake || next <= turn.now else { return }
+        schedule.wake = next
+        turn.effects.append(.wake(at: next))
+    }
+
+    private mutating func beat(_ turn: inout Turn) throws {
+        let heartbeat = Heartbeat(clock: try clock(at: .heartbeat, turn.now))
+        turn.publish(identity.topic(.heartbeat), try identity.sign(heartbeat, as: .heartbeat), retain: false)
+    }
+
+    private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {
+        for (device, presence) in serving.waiting.sorted(by: { $0.key < $1.key }).prefix(Self.helloBatch) {
+            serving.waiting[device] = nil
+            serving.greeted[device] = presence.connection
+            let through = try store.transaction { transaction in
+                try transaction.device(device).flatMap {
+                    try transaction.through($0, incarnation: presence.incarnation, boot: presence.boot)
+                }
+            }
+            let hello = Hello(
+                clock: try clock(at: .hello(device), turn.now), device: device, connection: presence.connection,
+                received: through.map {
+                    EventMark(incarnation: presence.incarnation, boot: presence.boot, number: $0)
+                })
+            turn.publish(identity.topic(.hello(device)), try identity.sign(hello, as: .hello), retain: false)
+        }
+    }
+
+    private mutating func sayMarks(_ serving: inout Serving, _ turn: inout Turn) throws {
+        let marks = serving.unsaid.sorted {
+            ($0.key.device, $0.key.incarnation, $0.key.boot) < ($1.key.device, $1.key.incarnation, $1.key.boot)
+        }
+        serving.unsaid.removeAll()
+        for (boot, number) in marks {
+            let topic = identity.topic(.received(boot.device))
+            let received = Received(
+                fleet: identity.fleet, topic: topic,
+                mark: EventMark(incarnation: boot.incarnation, boot: boot.boot, number: number))
+            turn.publish(topic, try identity.sign(received, as: .received), retain: false)
+        }
+    }
+
+    private mutating func keepHouse(_ turn: inout Turn) throws {
+        let forgotten = try store.transaction { transaction in
+            try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))
+            try transaction.dropUnused()
+            let old = try transaction.tombstones(issuedBefore: turn.now.advanced(bySeconds: -Self.tombstoneLife))
+            for address in old { try transaction.removeDocument(at: address) }
+            return old
+        }
+        guard case .serving = phase else { return }
+        for address in forgotten { turn.publish(identity.topic(address), [], retain: true) }
+    }
+}

@@ -1,0 +1,139 @@
+package import FleetProtocol
+
+/// All that the controller decides: what has happened goes in, what is to be done comes out.
+///
+/// No network, no clock, no randomness: the same events at the same times give the same effects over the same store.
+/// What an effect tells anybody stands in a committed transaction before the effect is handed out.
+package struct ControllerCore: ~Copyable {
+    let store: FleetStore
+    let identity: FleetIdentity
+    /// Names this run in its presence and barriers.
+    let instance: RandomID
+    let startedAt: Timestamp
+    var phase = Phase.offline
+    /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
+    var isRestoring: Bool
+    /// The incarnations that the home has given out, as far as it was asked.
+    var enrolments: [DeviceID: Int64] = [:]
+    /// Answers to questions, for those who ask again: they change nothing, so memory is enough.
+    var answers = AnswerCache()
+    var schedule = Schedule()
+    /// The latest time that was signed: it only rises, as those who count on it require.
+    var signedTime = Timestamp(milliseconds: 0)
+
+    enum Phase {
+        case offline
+        /// Looking at what the broker holds, until the own barrier comes back.
+        case looking(ReadBack)
+        case serving(Serving)
+    }
+
+    package init(
+        store: FleetStore, identity: FleetIdentity, instance: RandomID, isRestoring: Bool, startedAt: Timestamp
+    ) throws {
+        try store.transaction { try $0.adopt(identity.fleet) }
+        self.store = store
+        self.identity = identity
+        self.instance = instance
+        self.isRestoring = isRestoring
+        self.startedAt = startedAt
+    }
+
+    /// What the broker tells the fleet when the controller is gone.
+    package var will: Message {
+        Message(topic: identity.topic(.presence(.controller)), payload: presence.will.json, isRetained: true)
+    }
+
+    var presence: Presence {
+        Presence(
+            state: .online, incarnation: 1, boot: 1, connection: instance, since: startedAt, agent: "fleet-controller",
+            apps: [])
+    }
+
+    /// Takes in what has happened at `now`, and says what is to be done.
+    package mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
+        var turn = Turn(now: now)
+        do {
+            switch event {
+            case .connected: try connected(&turn)
+            case .disconnected: phase = .offline
+            case .messages(let messages): try receive(messages, &turn)
+            case .tick: break
+            case .enrolments(let known): try learn(known, &turn)
+            }
+            try advance(&turn)
+        } catch let error as FleetControllerError {
+            turn.stop(error.message)
+        } catch {
+            turn.stop("\(error)")
+        }
+        return turn.effects
+    }
+
+    private mutating func connected(_ turn: inout Turn) throws {
+        let session = try store.transaction { try $0.beginSession() }
+        let readBack = ReadBack(barrier: barrier(session))
+        phase = .looking(readBack)
+        turn.effects.append(
+            .subscribe([.allDesired, .allReplies, .allPresence, .requests(nil), .one(.barrier(.controller))]))
+        turn.publish(identity.topic(.barrier(.controller)), readBack.barrier, retain: false)
+        turn.log(.info, "connected", ["session": "\(session)"])
+    }
+
+    private func barrier(_ session: Int64) -> [UInt8] {
+        JSONValue.object(["v": 1, "connection": .string(instance.text), "counter": .integer(session)]).json
+    }
+
+    /// Compares the incarnations that devices speak of with those that were given out.
+    private mutating func learn(_ known: [DeviceID: Int64], _ turn: inout Turn) throws {
+        enrolments = known
+        let strangers = try store.transaction { transaction in
+            try transaction.learn(known).filter { device in
+                var device = device
+                let text =
+                    "speaks as incarnation \(device.incarnation), which was never given out: a cloned image, or a"
+                    + " registry restored from a backup"
+                guard device.warning != text else { return false }
+                device.warning = text
+                try transaction.update(device)
+                return true
+            }
+        }
+        for device in strangers {
+            turn.log(
+                .warning, "a device speaks as an incarnation that was never given out",
+                [
+                    "device": "\(device.name)", "incarnation": "\(device.incarnation)",
+                ])
+        }
+    }
+
+    /// The time to sign: not before the last one, even when the clock was set back.
+    mutating func clock(at address: Address, _ now: Timestamp) throws -> ControllerClock {
+        signedTime = max(now, Timestamp(milliseconds: signedTime.milliseconds + 1))
+        let latest = try store.transaction { try $0.latest() }
+        return ControllerClock(
+            fleet: identity.fleet, topic: identity.topic(address), epoch: latest.epoch, revision: latest.number,
+            at: signedTime)
+    }
+}
+
+/// One call of the core: its time, and what it has decided so far.
+struct Turn {
+    let now: Timestamp
+    var effects: [ControllerCore.Effect] = []
+
+    init(now: Timestamp) { self.now = now }
+
+    mutating func publish(_ topic: String, _ payload: [UInt8], retain: Bool) {
+        effects.append(.publish(topic: topic, payload: payload, retain: retain))
+    }
+
+    mutating func log(
+        _ level: ControllerCore.LogLine.Level, _ message: StaticString, _ details: [String: String] = [:]
+    ) {
+        effects.append(.log(ControllerCore.LogLine(level: level, message: "\(message)", details: details)))
+    }
+
+    mutating func stop(_ reason: String) { effects.append(.stop(reason: reason)) }
+}

@@ -1,0 +1,122 @@
+import FleetProtocol
+
+extension DesiredChange {
+    /// All changes of a request, or none: throws a `Response.Failure` that names the first that cannot be.
+    mutating func apply(_ request: ApplyRequest) throws -> [ChangeResult] {
+        var places: Set<Address> = []
+        return try request.changes.enumerated().map { index, change in
+            let address = Address.desired(change.layer, change.app, change.aspect)
+            guard places.insert(address).inserted else {
+                throw Response.Failure(.invalid, "\(address.path) is changed twice", at: "changes[\(index)]")
+            }
+            let old = try transaction.document(at: address)
+            try check(change, against: old, at: index)
+            try warn(about: change)
+            if let old, old.value == change.value.jsonText {
+                return ChangeResult(
+                    app: change.app, layer: change.layer, aspect: change.aspect, revision: old.revision.number,
+                    isChanged: false)
+            }
+            let document = try issue(.aspect(change.value), at: address, location: "changes[\(index)].value")
+            return ChangeResult(
+                app: change.app, layer: change.layer, aspect: change.aspect, revision: document.revision.number,
+                isChanged: true)
+        }
+    }
+
+    /// Puts tombstones in the place of the selected documents.
+    mutating func delete(_ request: SelectionRequest) throws -> [ChangeResult] {
+        var results: [ChangeResult] = []
+        for (index, selector) in request.documents.enumerated() {
+            let live = try transaction.documents(on: selector.layer, app: selector.app).filter { !$0.isTombstone }
+            var isFound = false
+            for document in live {
+                guard case .desired(_, _, let aspect) = document.address, selector.aspect ?? aspect == aspect else {
+                    continue
+                }
+                isFound = true
+                try warn(aboutDeleting: document, of: selector)
+                let tombstone = try issue(.tombstone, at: document.address)
+                results.append(
+                    ChangeResult(
+                        app: selector.app, layer: selector.layer, aspect: aspect,
+                        revision: tombstone.revision.number, isChanged: true))
+            }
+            guard isFound else {
+                let what = selector.aspect.map { "no \($0.text) document" } ?? "no document"
+                throw Response.Failure(
+                    .notFound, "there is \(what) of \(selector.app) for \(selector.layer)", at: "documents[\(index)]")
+            }
+        }
+        return results
+    }
+
+    private func check(_ change: ApplyRequest.Change, against old: StoredDocument?, at index: Int) throws {
+        guard let basedOn = change.basedOn else { return }
+        let present = old?.revision.number ?? 0
+        guard basedOn == present || (basedOn == 0 && old?.isTombstone ?? true) else {
+            let by = old.map { ", by \($0.by) at \($0.issuedAt)" } ?? ""
+            throw Response.Failure(
+                .conflict,
+                "\(change.aspect.text) of \(change.app) for \(change.layer) stands at revision \(present)\(by), and"
+                    + " this change was made from \(basedOn)", at: "changes[\(index)].basedOn")
+        }
+    }
+
+    private mutating func warn(about change: ApplyRequest.Change) throws {
+        switch change.layer {
+        case .all: break
+        case .group(let group):
+            if try transaction.priority(of: group) == nil {
+                warn("there is no group \(group) yet: this reaches nobody until it has members")
+            }
+        case .device(let device):
+            if try transaction.device(device) == nil {
+                warn("the device \(device) is not known: it was never enrolled or seen")
+            }
+        }
+        switch change.value.content {
+        case .auth(let state, _):
+            if state != .retired { try warnOfRetirement(of: change.app, besides: change.layer) }
+        case .secureServices(let value): warn(about: value, of: change.app)
+        case .dlp, .config, .logLevel, .unreadable: break
+        }
+    }
+
+    private mutating func warn(about value: SecureServicesValue, of app: AppID) {
+        guard let offline = value.offline else { return }
+        if let block = offline.blockAfter, block <= 3_600 {
+            warn("\(app) is blocked when the controller is away for \(block) s: an outage or an update may take longer")
+        }
+        if let block = offline.blockAfter, let wipe = offline.wipeAfter, wipe <= block {
+            warn("\(app) is wiped after \(wipe) s out of contact, before it would be blocked (\(block) s)")
+        }
+        if offline.blockAfter == nil, let wipe = offline.wipeAfter, wipe <= 86_400 {
+            warn("\(app) is wiped when the controller is away for \(wipe) s")
+        }
+    }
+
+    private mutating func warn(aboutDeleting document: StoredDocument, of selector: DocumentSelector) throws {
+        guard case .desired(_, _, .auth) = document.address else { return }
+        try warnOfRetirement(of: selector.app, besides: selector.layer)
+        if document.isRetired {
+            warn(
+                "deleting the retirement of \(selector.app) for \(selector.layer) releases no app that was retired:"
+                    + " only a later auth document does")
+        }
+    }
+
+    private mutating func warnOfRetirement(of app: AppID, besides layer: Layer) throws {
+        for other in try transaction.retiredLayers(of: app, besides: layer) where layer.mayShareDevices(with: other) {
+            warn("\(app) is retired by \(other), which wins over every layer")
+        }
+    }
+}
+
+extension Layer {
+    /// Whether a device could belong to both.
+    fileprivate func mayShareDevices(with other: Layer) -> Bool {
+        guard case .device(let left) = self, case .device(let right) = other else { return true }
+        return left == right
+    }
+}

@@ -1,0 +1,62 @@
+import FleetProtocol
+
+extension DesiredChange {
+    /// Groups that one device may belong to.
+    static let maximumGroups = 64
+
+    /// Creates a group, or changes its priority and members.
+    mutating func set(_ request: GroupRequest) throws {
+        let group = request.group
+        let known = try transaction.priority(of: group)
+        let priority = request.priority ?? known ?? 0
+        if priority != known {
+            try transaction.setGroup(group, priority: priority)
+            try issue(.groupMeta(GroupMeta(priority: priority)), at: .groupMeta(group))
+            layersMoved(of: .group(group))
+        }
+        let present = Set(try transaction.members(of: group))
+        let removed = Set(request.remove)
+        if let both = request.add.first(where: removed.contains) {
+            throw Response.Failure(.invalid, "\(both) is to be added and removed", at: "add")
+        }
+        let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(removed)
+        for device in wanted.subtracting(present).sorted() {
+            try transaction.setMember(device, of: group, true)
+            try issueMembership(of: device)
+            if try transaction.device(device) == nil {
+                warn("the device \(device) is not known: it was never enrolled or seen")
+            }
+        }
+        for device in present.subtracting(wanted).sorted() {
+            try transaction.setMember(device, of: group, false)
+            try issueMembership(of: device)
+        }
+    }
+
+    /// Withdraws what a group says, and takes its members out of it.
+    mutating func delete(_ group: GroupID) throws {
+        guard try transaction.priority(of: group) != nil else {
+            throw Response.Failure(.notFound, "there is no group \(group)", at: "group")
+        }
+        for device in try transaction.members(of: group) {
+            try transaction.setMember(device, of: group, false)
+            try issueMembership(of: device)
+        }
+        for document in try transaction.documents(on: .group(group)) where !document.isTombstone {
+            try issue(.tombstone, at: document.address)
+        }
+        try transaction.removeGroup(group)
+    }
+
+    private mutating func issueMembership(of device: DeviceID) throws {
+        let groups = try transaction.groups(of: device)
+        guard groups.count <= Self.maximumGroups else {
+            throw Response.Failure(
+                .invalid,
+                "\(device) would belong to \(groups.count) groups, where at most \(Self.maximumGroups) are allowed",
+                at: "devices")
+        }
+        try issue(.membership(groups), at: .membership(device))
+        layersMoved(of: .device(device))
+    }
+}

@@ -1,0 +1,111 @@
+import FleetProtocol
+
+/// One change of the desired state within a transaction: gives revisions, signs, stores, and keeps what is to be published.
+struct DesiredChange {
+    let transaction: FleetStore.Transaction
+    let identity: FleetIdentity
+    /// Who changes it, for the history.
+    let by: String
+    let why: String?
+    let now: Timestamp
+    /// To be published once the transaction is committed, in this order.
+    private(set) var issued: [StoredDocument] = []
+    /// For the operator: what may be not as expected.
+    private(set) var warnings: [String] = []
+    private var moved: Set<Place> = []
+
+    /// Whose classes may have changed.
+    private struct Place: Hashable {
+        let layer: Layer
+        /// nil for all apps.
+        let app: AppID?
+    }
+
+    init(_ transaction: FleetStore.Transaction, _ identity: FleetIdentity, by: String, why: String?, now: Timestamp) {
+        self.transaction = transaction
+        self.identity = identity
+        self.by = by
+        self.why = why
+        self.now = now
+    }
+
+    mutating func warn(_ text: String) {
+        if warnings.count < 100, !warnings.contains(text) { warnings.append(text) }
+    }
+
+    /// Notes that other layers speak to a device, or to the members of a group, than before.
+    mutating func layersMoved(of layer: Layer, app: AppID? = nil) { moved.insert(Place(layer: layer, app: app)) }
+
+    /// Gives `content` the next revision and stores it in the place of what stands at `address`.
+    ///
+    /// `location` names the member of the request for the message that the document is too large.
+    @discardableResult
+    mutating func issue(
+        _ content: DesiredDocument.Content, at address: Address, location: String? = nil
+    ) throws -> StoredDocument {
+        let old = try transaction.document(at: address)
+        let revision = try transaction.nextRevision()
+        let document = try stored(
+            content, at: address, revision: revision, change: revision, by: by, why: why, location: location)
+        try transaction.put(document)
+        try transaction.remember(document, replacing: old?.value)
+        if case .desired(let layer, let app, _) = address, (old?.isTombstone ?? true) != document.isTombstone {
+            layersMoved(of: layer, app: app)
+        }
+        issued.append(document)
+        return document
+    }
+
+    /// Signs a document again under the next revision: to devices it is the change that it was.
+    mutating func reissue(_ old: StoredDocument) throws {
+        let signed = try SignedDocument(wire: old.wire)
+        let content = try DesiredDocument(payload: signed.payload, in: identity.fleetID).content
+        let document = try stored(
+            content, at: old.address, revision: try transaction.nextRevision(), change: old.change, by: old.by,
+            why: old.why, location: nil)
+        try transaction.put(document)
+        issued.append(document)
+    }
+
+    /// To be called once, at the end: puts device-apps into the classes that their layers make now.
+    mutating func finish() throws {
+        for place in moved { try transaction.reclassify(place.layer, app: place.app, at: now) }
+        moved = []
+    }
+
+    private func stored(
+        _ content: DesiredDocument.Content, at address: Address, revision: Revision, change: Revision, by: String,
+        why: String?, location: String?
+    ) throws -> StoredDocument {
+        let document = DesiredDocument(
+            fleet: identity.fleet, fleetID: identity.fleetID, address: address, revision: revision, change: change,
+            issuedAt: now, content: content)
+        let wire = try identity.sign(document, as: .desired)
+        guard wire.count <= SignedDocument.maximumSize else {
+            throw Response.Failure(
+                .tooLarge,
+                "the signed document for \(address.path) has \(wire.count) bytes, where at most"
+                    + " \(SignedDocument.maximumSize) are allowed", at: location)
+        }
+        return StoredDocument(
+            address: address, revision: revision, change: change, issuedAt: now, by: by, why: why,
+            value: content.valueText, isRetired: content.isRetired, wire: wire)
+    }
+}
+
+extension DesiredDocument.Content {
+    /// The value as JSON; nil for a tombstone.
+    var valueText: String? {
+        switch self {
+        case .aspect(let value): value.jsonText
+        case .groupMeta(let meta): meta.jsonText
+        case .membership(let groups): JSONValue.object(["groups": .array(groups.map { .string($0.text) })]).jsonText
+        case .tombstone: nil
+        }
+    }
+
+    var isRetired: Bool {
+        guard case .aspect(let value) = self, case .auth(.retired, _) = value.content else { return false }
+        return true
+    }
+}

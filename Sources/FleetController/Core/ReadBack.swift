@@ -1,0 +1,48 @@
+import FleetProtocol
+
+/// What the broker was found to hold below desired/ on a new connection.
+struct ReadBack {
+    let barrier: [UInt8]
+    /// Revisions that the broker holds as the store does.
+    var intact: Set<Int64> = []
+    /// Whether the trust document is the home's.
+    var isTrustIntact = false
+    /// Verified documents at addresses of which the store knows nothing.
+    var unknown: Set<Address> = []
+    /// Topics of no document, or of one that nobody trusted has signed.
+    var foreign: Set<String> = []
+    /// The newest verified document that the store has no memory of.
+    var newest: (topic: String, revision: Revision)?
+    /// The highest that statuses have received.
+    var received: Int64 = 0
+    /// Devices that are online.
+    var present: [DeviceID: Presence] = [:]
+    /// Requests that came before the broker was repaired.
+    var deferred: [ControllerCore.Message] = []
+
+    /// Beyond this the next connection goes on clearing and answering.
+    static let limit = 10_000
+
+    init(barrier: [UInt8]) { self.barrier = barrier }
+
+    mutating func note(newer document: DesiredDocument) {
+        guard document.revision > newest?.revision ?? .zero else { return }
+        newest = (document.topic, document.revision)
+    }
+}
+
+/// What a message below desired/ is, next to the store.
+enum BrokerCopy {
+    /// Byte for byte what the store has.
+    case same(StoredDocument)
+    /// Nothing where the store has nothing, and the other way round.
+    case cleared(StoredDocument?)
+    /// Verified, and of a time that the store has no memory of.
+    case newer(DesiredDocument)
+    /// Anything else where the store has a document.
+    case other(StoredDocument)
+    /// Verified, at an address of which the store knows nothing.
+    case unknown(DesiredDocument)
+    /// Not verified, where the store has nothing.
+    case foreign
+}

@@ -1,0 +1,65 @@
+import FleetProtocol
+
+/// The body of a successful answer, and where the next page begins.
+struct Answer {
+    let body: any JSONWritable
+    let next: String?
+
+    init(_ body: any JSONWritable, next: String? = nil) {
+        self.body = body
+        self.next = next
+    }
+
+    /// As ``Response`` writes it, without the detour over a tree.
+    func response(to id: RandomID) -> [UInt8] {
+        var writer = JSONWriter(capacity: 4_096)
+        writer.object { writer in
+            writer.member("v", 1)
+            writer.member("id", id)
+            writer.member("ok", true)
+            writer.member("body", body)
+            writer.member("next", ifPresent: next)
+        }
+        return writer.bytes
+    }
+}
+
+/// The rows of one page: `{"NAME":[…]}`, closed before it would grow beyond the limit.
+struct Page: JSONWritable {
+    let name: String
+    private(set) var rows: [any JSONWritable] = []
+    /// Where the next page begins, once this one is full.
+    private(set) var next: String?
+    private var size = 0
+
+    init(_ name: String) { self.name = name }
+
+    var isFull: Bool { next != nil }
+
+    /// Adds a row, or closes the page: then the next one begins behind `last`, the key of the row added before.
+    mutating func add(_ row: any JSONWritable, behind last: String) { add([row], behind: last) }
+
+    /// The same with rows that stay together.
+    mutating func add(_ more: [any JSONWritable], behind last: String) {
+        guard !isFull else { return }
+        let count = more.reduce(0) { $0 + $1.json.count + 1 }
+        guard rows.isEmpty || size + count <= Response.pageSize - 64 else {
+            next = last
+            return
+        }
+        size += count
+        rows += more
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member(name) { writer in
+                writer.array { writer in
+                    for row in rows { row.write(to: &writer) }
+                }
+            }
+        }
+    }
+
+    var answer: Answer { Answer(self, next: next) }
+}

@@ -1,0 +1,113 @@
+import FleetProtocol
+
+/// What a change request does, within its transaction.
+struct ChangeOutcome {
+    private(set) var answer = Answer(JSONValue.object([]))
+    /// Documents to be published.
+    private(set) var issued: [StoredDocument] = []
+    /// Devices that are no more, and what is to be cleared for them.
+    private(set) var removed: [DeviceID] = []
+    private var cleared: [Address] = []
+    private(set) var needsEnrolments = false
+
+    /// The body of `enroll` and `device-remove`.
+    private struct DeviceRequest: JSONReadable {
+        let device: DeviceID
+
+        init(from reader: inout JSONReader) throws {
+            var device: DeviceID?
+            try reader.object { name, value in if name == "device" { device = try value.value() } }
+            self.device = try required(device, "device")
+        }
+    }
+
+    init(
+        _ verb: Verb, body: [UInt8], by user: User, identity: FleetIdentity, transaction: FleetStore.Transaction,
+        enrolments: [DeviceID: Int64], now: Timestamp
+    ) throws {
+        let limit = Request.maximumSize
+        func change(_ why: String?) -> DesiredChange {
+            DesiredChange(transaction, identity, by: user.text, why: why, now: now)
+        }
+        switch verb {
+        case .apply:
+            let request = try ApplyRequest(json: body, limit: limit)
+            try desired(change(request.why)) { try $0.apply(request) }
+        case .delete:
+            let request = try SelectionRequest(json: body, limit: limit)
+            try desired(change(request.why)) { try $0.delete(request) }
+        case .groupSet:
+            let request = try GroupRequest(json: body, limit: limit)
+            try desired(change(request.why)) { change in
+                try change.set(request)
+                return []
+            }
+        case .groupDelete:
+            let request = try GroupRequest(json: body, limit: limit)
+            try desired(change(request.why)) { change in
+                try change.delete(request.group)
+                return []
+            }
+        case .enroll:
+            let device = try DeviceRequest(json: body, limit: limit).device
+            try enroll(device, identity, transaction, enrolments[device])
+        case .deviceRemove:
+            let device = try DeviceRequest(json: body, limit: limit).device
+            try remove(device, identity, transaction, now)
+        case .groups, .devices, .apps, .policies, .status, .progress, .history: break
+        }
+    }
+
+    private mutating func desired(
+        _ change: DesiredChange, _ body: (inout DesiredChange) throws -> [ChangeResult]
+    ) throws {
+        var change = change
+        let results = try body(&change)
+        try change.finish()
+        answer = Answer(ChangeResponse(results: results, warnings: change.warnings))
+        issued = change.issued
+    }
+
+    /// What a new device must know, so that nobody can show it yesterday's documents.
+    private mutating func enroll(
+        _ name: DeviceID, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ incarnation: Int64?
+    ) throws {
+        try transaction.readmit(name)
+        if try transaction.device(name) == nil {
+            _ = try transaction.addDevice(name, incarnation: incarnation ?? 0, boot: 0)
+        }
+        needsEnrolments = true
+        let floors = try transaction.floors(for: name).map { floor in
+            JSONValue.Member(
+                identity.topic(floor.address), [.integer(floor.revision.epoch), .integer(floor.revision.number)])
+        }
+        answer = Answer(
+            JSONValue.object([
+                "epoch": .integer(try transaction.latest().epoch), "floors": .object(floors),
+                "trust": .string(String(decoding: identity.trustWire, as: UTF8.self)),
+            ]))
+    }
+
+    private mutating func remove(
+        _ name: DeviceID, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ now: Timestamp
+    ) throws {
+        let documents = try transaction.documents(on: .device(name))
+        guard try transaction.device(name) != nil || !documents.isEmpty else {
+            throw Response.Failure(.notFound, "there is no device \(name)", at: "device")
+        }
+        for document in documents {
+            try transaction.removeDocument(at: document.address)
+            cleared.append(document.address)
+        }
+        for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
+        cleared += try transaction.removeDevice(name, at: now).map { .reply(name, $0, .status) }
+        cleared.append(.presence(.device(name)))
+        removed = [name]
+        answer = Answer(JSONValue.object(["device": .string(name.text)]))
+    }
+
+    /// What is to be cleared on the broker.
+    func effects(_ identity: FleetIdentity) -> [ControllerCore.Effect] {
+        cleared.map { .publish(topic: identity.topic($0), payload: [], retain: true) }
+    }
+}

@@ -1,0 +1,125 @@
+import FleetProtocol
+
+extension ControllerCore {
+    /// Answers a request: once per id, whatever comes.
+    mutating func request(_ message: Message, _ turn: inout Turn) throws {
+        guard case .request(let user, let verb)? = Address(topic: message.topic, in: identity.fleetID),
+            !message.payload.isEmpty
+        else { return }
+        let request: Request
+        do {
+            request = try Request(json: message.payload, limit: Request.maximumSize)
+        } catch {
+            return refuse(message, from: user, error, &turn)
+        }
+        let response = try response(to: request, verb, from: user, &turn)
+        turn.publish(identity.topic(.response(user, request.replyTo)), response, retain: false)
+    }
+
+    private mutating func response(
+        to request: Request, _ verb: Verb, from user: User, _ turn: inout Turn
+    ) throws -> [UInt8] {
+        let key = AnswerCache.Key(user: user, id: request.id)
+        if let answer = answers[key] { return answer }
+        do {
+            if verb.isChange, let answer = try store.transaction({ try $0.response(to: request.id, of: user) }) {
+                return answer
+            }
+            guard request.notAfter > turn.now else {
+                throw Response.Failure(
+                    .expired,
+                    "the request came at \(turn.now), after its notAfter: the clocks differ, or it took too long")
+            }
+            switch (user, verb.isChange) {
+            case (.operator, _), (.viewer, false): break
+            case (.viewer, true):
+                throw Response.Failure(.forbidden, "\(user.text) may read, and \(verb.rawValue) is a change")
+            default: throw Response.Failure(.forbidden, "\(user.text) is no operator or viewer")
+            }
+            if verb.isChange { return try change(request, verb, by: user, &turn) }
+            let answer = try read(request.body, verb, now: turn.now).response(to: request.id)
+            answers.keep(answer, for: key)
+            return answer
+        } catch let error as Response.Failure {
+            return Response(id: request.id, result: .failure(error)).json
+        } catch let error as FleetProtocolError {
+            return Response(id: request.id, result: .failure(Response.Failure(error))).json
+        } catch let error as FleetControllerError where error.code != .corrupt {
+            turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
+            let failure = Response.Failure(.unavailable, "the controller's store: \(error.message)")
+            return Response(id: request.id, result: .failure(failure)).json
+        }
+    }
+
+    /// Carries out a change in one transaction with the answer to it, then publishes what it has issued.
+    private mutating func change(_ request: Request, _ verb: Verb, by user: User, _ turn: inout Turn) throws -> [UInt8]
+    {
+        let body = request.body.json
+        let outcome = try store.transaction { transaction in
+            let outcome = try ChangeOutcome(
+                verb, body: body, by: user, identity: identity, transaction: transaction, enrolments: enrolments,
+                now: turn.now)
+            let response = outcome.answer.response(to: request.id)
+            guard response.count <= Response.maximumSize else {
+                throw Response.Failure(
+                    .tooLarge,
+                    "the answer would have \(response.count) bytes, where at most \(Response.maximumSize) are"
+                        + " allowed: change fewer documents at a time")
+            }
+            try transaction.keep(response, to: request.id, of: user, at: turn.now)
+            return (outcome, response)
+        }
+        turn.effects += outcome.0.effects(identity)
+        if case .serving(var serving) = phase {
+            phase = .offline
+            for document in outcome.0.issued { publish(document, &serving, &turn) }
+            for device in outcome.0.removed { serving.greeted[device] = nil }
+            phase = .serving(serving)
+        }
+        if outcome.0.needsEnrolments { schedule.needsEnrolments = true }
+        if let last = outcome.0.issued.last {
+            turn.log(
+                .info, "applied a change",
+                [
+                    "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last.revision)",
+                    "documents": "\(outcome.0.issued.count)",
+                ])
+        }
+        return outcome.1
+    }
+
+    /// What cannot be read is answered as far as it says where to.
+    private func refuse(_ message: Message, from user: User, _ error: any Error, _ turn: inout Turn) {
+        let failure =
+            (error as? FleetProtocolError).map(Response.Failure.init)
+            ?? Response.Failure(.invalid, "\(error)")
+        var id: RandomID?
+        var replyTo: Name?
+        _ = try? JSONReader.read(message.payload, limit: Response.maximumSize * 8) { reader in
+            try reader.object { name, value in
+                switch name {
+                case "id": id = try value.value()
+                case "replyTo": replyTo = try value.value()
+                default: break
+                }
+            }
+        }
+        guard let id, let replyTo else {
+            return turn.log(
+                .warning, "a request cannot be read",
+                [
+                    "user": "\(user.text)", "reason": "\(Text.printable("\(error)", limit: 300))",
+                ])
+        }
+        turn.publish(
+            identity.topic(.response(user, replyTo)), Response(id: id, result: .failure(failure)).json, retain: false)
+    }
+}
+
+extension Response.Failure {
+    /// A mistake in the request's JSON, at its member.
+    init(_ error: FleetProtocolError) {
+        self.init(
+            error.code == .tooLarge ? .tooLarge : .invalid, error.message, at: error.path.isEmpty ? nil : error.path)
+    }
+}

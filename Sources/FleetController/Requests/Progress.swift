@@ -1,0 +1,106 @@
+import FleetProtocol
+
+/// How far some documents have come: counts for the policies they decide, over the devices they speak to, and who is
+/// still missing.
+struct Progress {
+    /// How many of the missing are named.
+    static let named = 20
+
+    private var rows: [StatusRow] = []
+    private var waiting: [JSONValue] = []
+    private let session: Int64
+
+    /// Whom the documents about a policy speak to.
+    private enum Scope: Hashable {
+        case all
+        case layers(Set<Layer>)
+
+        mutating func include(_ layer: Layer) {
+            switch (self, layer) {
+            case (.all, _): break
+            case (.layers, .all): self = .all
+            case (.layers(let layers), _): self = .layers(layers.union([layer]))
+            }
+        }
+    }
+
+    init(_ transaction: FleetStore.Transaction, _ request: SelectionRequest, now: Timestamp) throws {
+        session = try transaction.session()
+        var scopes: [AppID: [Policy: Scope]] = [:]
+        for selector in request.documents {
+            for policy in Policy.allCases
+            where policy.aspect != nil && selector.aspect ?? policy.aspect == policy.aspect {
+                scopes[selector.app, default: [:]][policy, default: .layers([])].include(selector.layer)
+            }
+        }
+        for (app, policies) in scopes.sorted(by: { $0.key < $1.key }) {
+            var counted: [StatusRow] = []
+            for (scope, policies) in Dictionary(grouping: policies.keys, by: { policies[$0] ?? .all }) {
+                counted += try count(app, policies.sorted(), scope, transaction, now)
+            }
+            rows += counted.sorted { $0.policy < $1.policy }
+        }
+    }
+
+    var answer: Answer {
+        Answer(
+            JSONValue.object([
+                "rows": .array(rows.map { row in (try? JSONValue(json: row.json, limit: 4_096)) ?? .null }),
+                "waiting": .array(waiting),
+            ]))
+    }
+
+    private mutating func count(
+        _ app: AppID, _ policies: [Policy], _ scope: Scope, _ transaction: FleetStore.Transaction, _ now: Timestamp
+    ) throws -> [StatusRow] {
+        var tally: Tally
+        switch scope {
+        case .all:
+            tally = try Tally.of(app, transaction, now: now)
+            for rows in try transaction.summary(of: app) {
+                for policy in policies where waiting.count < Self.named {
+                    let outcome = tally.outcome(of: policy, shape: rows.shape, overrides: rows.overrides)
+                    guard !outcome.isFinal else { continue }
+                    let devices = try transaction.devices(of: rows, limit: Self.named - waiting.count)
+                    for device in devices { add(device, app, policy, outcome) }
+                }
+            }
+        case .layers(let layers):
+            tally = try transaction.tally(of: app, now: now)
+            let recent = now.advanced(bySeconds: -Tally.patience)
+            for name in try devices(of: layers, transaction) {
+                guard let device = try transaction.device(name), let row = try transaction.tallied(app, on: device)
+                else { continue }
+                tally.add(row, policies: policies)
+                if row.connection == .online, device.since ?? now > recent { tally.excuse(row, policies: policies) }
+                for policy in policies {
+                    let outcome = tally.outcome(of: policy, shape: row.shape, overrides: row.overrides)
+                    if !outcome.isFinal { add(device, app, policy, outcome) }
+                }
+            }
+        }
+        return policies.map(tally.row)
+    }
+
+    private func devices(of layers: Set<Layer>, _ transaction: FleetStore.Transaction) throws -> [DeviceID] {
+        var devices: Set<DeviceID> = []
+        for layer in layers {
+            switch layer {
+            case .all: break
+            case .group(let group): devices.formUnion(try transaction.members(of: group))
+            case .device(let device): devices.insert(device)
+            }
+        }
+        return devices.sorted()
+    }
+
+    private mutating func add(_ device: DeviceRow, _ app: AppID, _ policy: Policy, _ outcome: Outcome) {
+        guard waiting.count < Self.named else { return }
+        waiting.append(
+            .object([
+                "device": .string(device.name.text), "app": .string(app.text), "policy": .string(policy.rawValue),
+                "outcome": .string(outcome.rawValue),
+                "online": .bool(Connectivity(state: device.state, session: session) == .online),
+            ]))
+    }
+}

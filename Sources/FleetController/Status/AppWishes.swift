@@ -1,0 +1,78 @@
+import FleetProtocol
+
+/// The documents about one app as far as counting needs them: which decides for a class, at which revision, since when.
+struct AppWishes: Sendable {
+    struct Document: Hashable, Sendable {
+        let layer: Layer
+        let aspect: Aspect
+        let revision: Int64
+        let issuedAt: Timestamp
+        let isTombstone: Bool
+        let isRetired: Bool
+    }
+
+    /// What a device has to report to have received what is wanted of it.
+    struct Expectation: Hashable, Sendable {
+        /// The deciding document; nil for the default.
+        let source: Address?
+        let revision: Int64
+        /// Since when it is so.
+        let since: Timestamp
+    }
+
+    let app: AppID
+    private var documents: [Place: Document] = [:]
+
+    private struct Place: Hashable {
+        let layer: Layer
+        let aspect: Aspect
+    }
+
+    init(app: AppID, documents: [Document]) {
+        self.app = app
+        for document in documents {
+            self.documents[Place(layer: document.layer, aspect: document.aspect)] = document
+        }
+    }
+
+    /// What a device-app of `overrides` is to have of a policy.
+    ///
+    /// The first layer of the chain that says something decides; for `auth` the first that says retired, if one does.
+    func expectation(of policy: Policy, for overrides: OverrideClass, since classSince: Timestamp) -> Expectation {
+        guard let aspect = policy.aspect else { return Expectation(source: nil, revision: 0, since: classSince) }
+        let chain = overrides.chain(of: aspect).compactMap { documents[Place(layer: $0, aspect: aspect)] }
+        let live = chain.filter { !$0.isTombstone }
+        guard let deciding = live.first(where: \.isRetired) ?? live.first else {
+            // Nothing is said: since what was said before has been withdrawn.
+            return Expectation(
+                source: nil, revision: 0, since: max(classSince, chain.map(\.issuedAt).max() ?? classSince))
+        }
+        // A retirement may have ended at any layer of the chain, and with it the right of its document to decide.
+        let issuedAt = aspect == .auth ? chain.map(\.issuedAt).max() ?? deciding.issuedAt : deciding.issuedAt
+        return Expectation(
+            source: .desired(deciding.layer, app, aspect), revision: deciding.revision,
+            since: max(classSince, issuedAt))
+    }
+}
+
+extension Shape.Entry {
+    /// How far the device-app is with what is expected now.
+    ///
+    /// Only the revision that is wanted counts: whatever was reported of another one is pending.
+    func outcome(against expectation: AppWishes.Expectation) -> Outcome {
+        guard source == expectation.source, received == expectation.revision, attempted == received else {
+            return .pending
+        }
+        return outcome
+    }
+}
+
+extension Outcome {
+    /// Whether something is still to come from the device.
+    var isFinal: Bool {
+        switch self {
+        case .applied, .error, .unsupported, .rejected, .expired: true
+        case .pending, .delivered, .awaitingCode: false
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import FleetProtocol
+
+/// What a status says about the ten policies of an app, without the times and messages: what is counted.
+///
+/// Most device-apps of a fleet share a few shapes, so a status is stored as one row that names its shape.
+struct Shape: Hashable, Sendable {
+    struct Entry: Hashable, Sendable {
+        /// The document that decides, or nil for the default.
+        let source: Address?
+        let received: Int64
+        let applied: Int64?
+        let attempted: Int64
+        let outcome: Outcome
+    }
+
+    /// One for each policy, by its index.
+    let entries: [Entry]
+
+    init(entries: [Entry]) { self.entries = entries }
+
+    init(of status: Status) {
+        entries = status.policies.map {
+            Entry(
+                source: $0.source, received: $0.received, applied: $0.applied, attempted: $0.attempt.revision,
+                outcome: $0.attempt.outcome)
+        }
+    }
+
+    subscript(policy: Policy) -> Entry { entries[policy.index] }
+
+    // MARK: How it is stored: a line for each policy, `source received applied attempted outcome`
+
+    /// The text by which equal shapes of one app are found. A source that stands where one expects it is named by its
+    /// layer alone.
+    static func key(of status: Status) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(256)
+        for policy in Policy.allCases {
+            let report = status.policies[policy.index]
+            switch report.source {
+            case nil: text.append(UInt8(ascii: "-"))
+            case .desired(let layer, let app, let aspect)? where app == status.app && aspect == policy.aspect:
+                text.append(contentsOf: layer.description.utf8)
+            case let address?: text.append(contentsOf: address.path.utf8)
+            }
+            append(report.received, to: &text)
+            if let applied = report.applied {
+                append(applied, to: &text)
+            } else {
+                text.append(contentsOf: " -".utf8)
+            }
+            append(report.attempt.revision, to: &text)
+            text.append(UInt8(ascii: " "))
+            text.append(contentsOf: report.attempt.outcome.rawValue.utf8)
+            text.append(UInt8(ascii: "\n"))
+        }
+        return text
+    }
+
+    private static func append(_ number: Int64, to text: inout [UInt8]) {
+        text.append(UInt8(ascii: " "))
+        text.append(contentsOf: String(number).utf8)
+    }
+
+    /// Reads what ``key(of:)`` has written about `app`.
+    init?(key: [UInt8], app: AppID) {
+        let lines = String(decoding: key, as: UTF8.self).split(separator: "\n")
+        guard lines.count == Policy.allCases.count else { return nil }
+        var entries: [Entry] = []
+        for (policy, line) in zip(Policy.allCases, lines) {
+            let words = line.split(separator: " ")
+            guard words.count == 5, let received = Int64(words[1]), let attempted = Int64(words[3]),
+                let outcome = Outcome(rawValue: String(words[4]))
+            else { return nil }
+            let source = Self.source(String(words[0]), app, policy)
+            guard source != nil || words[0] == "-" else { return nil }
+            entries.append(
+                Entry(
+                    source: source, received: received, applied: Int64(words[2]), attempted: attempted,
+                    outcome: outcome))
+        }
+        self.entries = entries
+    }
+
+    private static func source(_ word: String, _ app: AppID, _ policy: Policy) -> Address? {
+        if word.hasPrefix("desired/") { return Address(path: word) }
+        guard let aspect = policy.aspect, let layer = try? Layer(parsing: word) else { return nil }
+        return .desired(layer, app, aspect)
+    }
+}

@@ -1,0 +1,104 @@
+import FleetProtocol
+
+/// Counts device-apps of one app by policy and outcome.
+struct Tally {
+    /// How long a device that could have answered may take before it is called overdue.
+    static let patience: Int64 = 300
+
+    /// Device-apps that are alike in all that is counted.
+    struct Rows: Hashable, Sendable {
+        let shape: Int64
+        let overrides: Int64
+        /// `devices.state`, and what it means now.
+        let state: Int64
+        let connection: Connectivity
+        let count: Int64
+    }
+
+    let wishes: AppWishes
+    let shapes: [Int64: Shape]
+    let overrides: [Int64: (OverrideClass, since: Timestamp)]
+    let now: Timestamp
+
+    private struct Need: Hashable {
+        let overrides: Int64
+        let policy: Policy
+    }
+    private var expectations: [Need: AppWishes.Expectation] = [:]
+    private var counts: [Policy: OutcomeCounts] = [:]
+    private var offline: [Policy: Int64] = [:]
+
+    init(
+        wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: (OverrideClass, since: Timestamp)], now: Timestamp
+    ) {
+        self.wishes = wishes
+        self.shapes = shapes
+        self.overrides = overrides
+        self.now = now
+    }
+
+    /// How far all device-apps of these rows are with a policy.
+    mutating func outcome(of policy: Policy, shape: Int64, overrides id: Int64) -> Outcome {
+        guard let entry = shapes[shape]?[policy] else { return .pending }
+        return entry.outcome(against: expectation(of: policy, for: id))
+    }
+
+    mutating func add(_ rows: Rows, policies: [Policy]) {
+        for policy in policies {
+            let outcome = outcome(of: policy, shape: rows.shape, overrides: rows.overrides)
+            counts[policy, default: OutcomeCounts()].count(outcome, rows.count)
+            guard !outcome.isFinal else { continue }
+            switch rows.connection {
+            case .offline: offline[policy, default: 0] += rows.count
+            case .online:
+                if isLate(policy, rows.overrides) { counts[policy, default: OutcomeCounts()].overdue += rows.count }
+            case .unknown: break
+            }
+        }
+    }
+
+    /// Takes back from `overdue` rows that ``add(_:policies:)`` has counted, whose devices came online only just now.
+    mutating func excuse(_ rows: Rows, policies: [Policy]) {
+        for policy in policies
+        where !outcome(of: policy, shape: rows.shape, overrides: rows.overrides).isFinal
+            && isLate(policy, rows.overrides)
+        {
+            counts[policy, default: OutcomeCounts()].overdue -= rows.count
+        }
+    }
+
+    func row(of policy: Policy) -> StatusRow {
+        StatusRow(
+            app: wishes.app, policy: policy, counts: counts[policy] ?? OutcomeCounts(), offline: offline[policy] ?? 0)
+    }
+
+    private mutating func isLate(_ policy: Policy, _ overrides: Int64) -> Bool {
+        expectation(of: policy, for: overrides).since.advanced(bySeconds: Self.patience) <= now
+    }
+
+    private mutating func expectation(of policy: Policy, for id: Int64) -> AppWishes.Expectation {
+        let need = Need(overrides: id, policy: policy)
+        if let known = expectations[need] { return known }
+        let (known, since) = overrides[id] ?? (OverrideClass(), since: now)
+        let expectation = wishes.expectation(of: policy, for: known, since: since)
+        expectations[need] = expectation
+        return expectation
+    }
+}
+
+/// Whether a device is connected, as far as the controller knows on its present connection.
+enum Connectivity: String, Hashable, Sendable {
+    case online, offline, unknown
+
+    /// Reads `devices.state`.
+    init(state: Int64, session: Int64) {
+        self =
+            switch state {
+            case 1: .offline
+            case session: .online
+            default: .unknown
+            }
+    }
+
+    static let offlineState: Int64 = 1
+}

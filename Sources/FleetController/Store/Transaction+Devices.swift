@@ -1,0 +1,93 @@
+import FleetProtocol
+import GRDB
+
+extension FleetStore.Transaction {
+    private static let selectDevice =
+        "SELECT id, name, enrolled, incarnation, boot, state, connection, since, agent, warning FROM devices"
+
+    func device(_ name: DeviceID) throws -> DeviceRow? {
+        if let known = cache.devices[name] { return known }
+        let device = try row(Self.selectDevice + " WHERE name = ?", [name.text]).flatMap(Self.device)
+        if let device { cache.devices[name] = device }
+        return device
+    }
+
+    func addDevice(_ name: DeviceID, incarnation: Int64, boot: Int64) throws -> DeviceRow {
+        try run(
+            "INSERT INTO devices (name, incarnation, boot, state) VALUES (?, ?, ?, 0)", [name.text, incarnation, boot])
+        let device = DeviceRow(
+            id: database.lastInsertedRowID, name: name, incarnation: incarnation, boot: boot, state: 0)
+        cache.devices[name] = device
+        return device
+    }
+
+    func update(_ device: DeviceRow) throws {
+        try run(
+            """
+            UPDATE devices SET enrolled = ?, incarnation = ?, boot = ?, state = ?, connection = ?, since = ?, agent = ?,
+                warning = ? WHERE id = ?
+            """,
+            [
+                device.enrolled, device.incarnation, device.boot, device.state, device.connection?.text,
+                device.since?.milliseconds, device.agent, device.warning, device.id,
+            ])
+        cache.devices[device.name] = device
+    }
+
+    /// Devices in the order of their names, behind `name`.
+    func devices(named only: DeviceID?, after name: String, limit: Int) throws -> [DeviceRow] {
+        if let only { return try only.text > name ? device(only).map { [$0] } ?? [] : [] }
+        return try rows(Self.selectDevice + " WHERE name > ? ORDER BY name LIMIT ?", [name, limit])
+            .compactMap(Self.device)
+    }
+
+    /// Takes a device and all that it has said out of the store; answers which apps it had.
+    func removeDevice(_ name: DeviceID, at time: Timestamp) throws -> [AppID] {
+        try run("INSERT OR REPLACE INTO removed_devices (name, at) VALUES (?, ?)", [name.text, time.milliseconds])
+        guard let device = try device(name) else { return [] }
+        let apps = try apps(of: device)
+        try run("DELETE FROM devices WHERE id = ?", [device.id])
+        cache.devices[name] = nil
+        return apps
+    }
+
+    func isRemoved(_ name: DeviceID) throws -> Bool {
+        try number("SELECT 1 FROM removed_devices WHERE name = ?", [name.text]) != nil
+    }
+
+    func readmit(_ name: DeviceID) throws { try run("DELETE FROM removed_devices WHERE name = ?", [name.text]) }
+
+    func apps(of device: DeviceRow) throws -> [AppID] {
+        try rows(
+            """
+            SELECT apps.name FROM device_apps JOIN apps ON apps.id = device_apps.id & 65535
+            WHERE device_apps.id BETWEEN ? AND ? ORDER BY apps.name
+            """, [device.row(of: 0), device.row(of: 65_535)]
+        ).compactMap { AppID($0[0] as String) }
+    }
+
+    func appCount(of device: DeviceRow) throws -> Int64 {
+        try number(
+            "SELECT count(*) FROM device_apps WHERE id BETWEEN ? AND ?", [device.row(of: 0), device.row(of: 65_535)])
+            ?? 0
+    }
+
+    /// Ranges of events that a device had to drop, as texts.
+    func gaps(of device: DeviceRow) throws -> [String] {
+        try rows(
+            "SELECT incarnation, boot, first, last FROM gaps WHERE device = ? ORDER BY at DESC LIMIT 5", [device.id]
+        ).map { row in
+            let (first, last): (Int64, Int64) = (row[2], row[3])
+            let range = first == last ? "event \(first)" : "events \(first) to \(last)"
+            return "\(range) of boot \(row[1] as Int64) (incarnation \(row[0] as Int64)) lost on the device"
+        }
+    }
+
+    private static func device(_ row: Row) -> DeviceRow? {
+        guard let name = DeviceID(row[1] as String) else { return nil }
+        return DeviceRow(
+            id: row[0], name: name, enrolled: row[2], incarnation: row[3], boot: row[4], state: row[5],
+            connection: (row[6] as String?).flatMap { RandomID($0) },
+            since: (row[7] as Int64?).map { Timestamp(milliseconds: $0) }, agent: row[8], warning: row[9])
+    }
+}

@@ -1,0 +1,106 @@
+import FleetProtocol
+import GRDB
+
+extension FleetStore.Transaction {
+    enum StatusFate: Hashable {
+        /// The first of this app on this device.
+        case new
+        case stored
+        /// Not newer than what is stored: left as it was.
+        case old(ReportOrder)
+        /// The device has more apps than one may have.
+        case tooMany
+    }
+
+    /// Stores a status unless a newer one is there: one row written.
+    func store(_ status: Status, of device: DeviceRow, at time: Timestamp) throws -> StatusFate {
+        guard let app = try appID(status.app, adding: true) else { return .tooMany }
+        let id = device.row(of: app)
+        let shape = try shapeID(of: status, app: app)
+        let detail = StatusDetail.encode(status).blob
+        let order = status.order
+        try run(
+            """
+            UPDATE device_apps SET shape = ?, incarnation = ?, boot = ?, seq = ?, at = ?, detail = ?
+            WHERE id = ? AND (incarnation, boot, seq) < (?, ?, ?)
+            """,
+            [
+                shape, order.incarnation, order.boot, order.sequence, status.at.milliseconds, detail, id,
+                order.incarnation, order.boot, order.sequence,
+            ])
+        if database.changesCount > 0 { return .stored }
+        if let known = try row("SELECT incarnation, boot, seq FROM device_apps WHERE id = ?", [id]) {
+            return .old(ReportOrder(incarnation: known[0], boot: known[1], sequence: known[2]))
+        }
+        guard try appCount(of: device) < Presence.maximumApps else { return .tooMany }
+        let overrides = try classID(overrides(of: device.name, app: status.app), app: app, at: time)
+        try run(
+            """
+            INSERT INTO device_apps (id, shape, class, incarnation, boot, seq, at, detail)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                id, shape, overrides, order.incarnation, order.boot, order.sequence, status.at.milliseconds, detail,
+            ])
+        return .new
+    }
+
+    /// The number of an app; nil when it has none and may not get one, or all 65,535 are taken.
+    func appID(_ app: AppID, adding: Bool) throws -> Int64? {
+        if let id = cache.apps[app] { return id }
+        if let id = try number("SELECT id FROM apps WHERE name = ?", [app.text]) {
+            cache.apps[app] = id
+            return id
+        }
+        guard adding, try number("SELECT coalesce(max(id), 0) FROM apps") ?? 0 < 65_535 else { return nil }
+        try run("INSERT INTO apps (name) VALUES (?)", [app.text])
+        let id = database.lastInsertedRowID
+        cache.apps[app] = id
+        return id
+    }
+
+    private func shapeID(of status: Status, app: Int64) throws -> Int64 {
+        let key = StoreCache.ShapeKey(app: app, text: Shape.key(of: status))
+        if let id = cache.shapes[key] { return id }
+        let blob = key.text.blob
+        try run("INSERT OR IGNORE INTO shapes (app, key) VALUES (?, ?)", [app, blob])
+        let id = try number("SELECT id FROM shapes WHERE app = ? AND key = ?", [app, blob]) ?? 0
+        if cache.shapes.count >= 10_000 { cache.shapes.removeAll() }
+        cache.shapes[key] = id
+        return id
+    }
+
+    /// Whole statuses in the order of devices and apps, behind the row `row`.
+    func statuses(
+        in fleet: FleetID, app: AppID?, device: DeviceID?, after row: Int64, limit: Int
+    ) throws -> [(row: Int64, status: Status)] {
+        var sql = """
+            SELECT device_apps.id, devices.name, apps.name, device_apps.incarnation, device_apps.boot, device_apps.seq,
+                device_apps.at, shapes.key, device_apps.detail
+            FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
+                JOIN apps ON apps.id = device_apps.id & 65535 JOIN shapes ON shapes.id = device_apps.shape
+            WHERE device_apps.id > ?
+            """
+        var arguments: StatementArguments = [row]
+        if let device {
+            guard let known = try self.device(device) else { return [] }
+            sql += " AND device_apps.id BETWEEN ? AND ?"
+            arguments += [known.row(of: 0), known.row(of: 65_535)]
+        }
+        if let app {
+            guard let id = try appID(app, adding: false) else { return [] }
+            sql += " AND device_apps.id & 65535 = ?"
+            arguments += [id]
+        }
+        return try rows(sql + " ORDER BY device_apps.id LIMIT ?", arguments + [limit]).compactMap { row in
+            guard let device = DeviceID(row[1] as String), let app = AppID(row[2] as String),
+                let shape = Shape(key: [UInt8](blob: row[7]), app: app)
+            else { return nil }
+            let status = try StatusDetail.status(
+                fleet: fleet, device: device, app: app,
+                order: ReportOrder(incarnation: row[3], boot: row[4], sequence: row[5]),
+                at: Timestamp(milliseconds: row[6]), shape: shape, detail: [UInt8](blob: row[8]))
+            return (row[0], status)
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import FleetProtocol
+import GRDB
+
+extension FleetStore.Transaction {
+    /// Apps that a document or a status names, in the order of their names, behind `name`.
+    func knownApps(after name: String, limit: Int) throws -> [AppID] {
+        try rows(
+            """
+            SELECT name FROM (
+                SELECT name FROM apps WHERE EXISTS (
+                    SELECT 1 FROM shapes JOIN summary ON summary.shape = shapes.id
+                    WHERE shapes.app = apps.id AND summary.count > 0)
+                UNION SELECT DISTINCT app FROM documents WHERE app NOT LIKE '\\_%' ESCAPE '\\' AND value IS NOT NULL
+            ) WHERE name > ? ORDER BY name LIMIT ?
+            """, [name, limit]
+        ).compactMap { AppID($0[0] as String) }
+    }
+
+    /// What is needed to count the device-apps of an app.
+    func tally(of app: AppID, now: Timestamp) throws -> Tally {
+        let wishes = AppWishes(
+            app: app,
+            documents: try rows(
+                "SELECT layer, target, aspect, revision, issued_at, value IS NULL, retired FROM documents WHERE app = ?",
+                [app.text]
+            ).compactMap { row in
+                guard let layer = Layer(number: row[0], target: row[1]), let aspect = Aspect(rawValue: row[2]) else {
+                    return nil
+                }
+                return AppWishes.Document(
+                    layer: layer, aspect: aspect, revision: row[3], issuedAt: Timestamp(milliseconds: row[4]),
+                    isTombstone: row[5], isRetired: row[6])
+            })
+        var shapes: [Int64: Shape] = [:]
+        var overrides: [Int64: (OverrideClass, since: Timestamp)] = [:]
+        if let id = try appID(app, adding: false) {
+            for row in try rows("SELECT id, key FROM shapes WHERE app = ?", [id]) {
+                shapes[row[0]] = Shape(key: [UInt8](blob: row[1]), app: app)
+            }
+            for row in try rows("SELECT id, key, since FROM classes WHERE app = ?", [id]) {
+                overrides[row[0]] = (OverrideClass(key: row[1]) ?? OverrideClass(), Timestamp(milliseconds: row[2]))
+            }
+        }
+        return Tally(wishes: wishes, shapes: shapes, overrides: overrides, now: now)
+    }
+
+    /// All device-apps of an app, by what they have in common.
+    func summary(of app: AppID) throws -> [Tally.Rows] {
+        guard let id = try appID(app, adding: false) else { return [] }
+        let session = try session()
+        return try rows(
+            """
+            SELECT summary.shape, summary.class, summary.state, summary.count
+            FROM shapes JOIN summary ON summary.shape = shapes.id WHERE shapes.app = ? AND summary.count > 0
+            """, [id]
+        ).map { row in
+            Tally.Rows(
+                shape: row[0], overrides: row[1], state: row[2],
+                connection: Connectivity(state: row[2], session: session), count: row[3])
+        }
+    }
+
+    /// Of those, the ones whose devices are online only since `time` or later.
+    func summary(of app: AppID, onlineSince time: Timestamp) throws -> [Tally.Rows] {
+        guard let id = try appID(app, adding: false) else { return [] }
+        let session = try session()
+        return try rows(
+            """
+            SELECT device_apps.shape, device_apps.class, count(*)
+            FROM devices JOIN device_apps ON device_apps.id = devices.id << 16 | ?
+            WHERE devices.since > ? AND devices.state = ?
+            GROUP BY device_apps.shape, device_apps.class
+            """, [id, time.milliseconds, session]
+        ).map { Tally.Rows(shape: $0[0], overrides: $0[1], state: session, connection: .online, count: $0[2]) }
+    }
+
+    /// One device-app of a device, with the time since when the device is online.
+    func tallied(_ app: AppID, on device: DeviceRow) throws -> Tally.Rows? {
+        guard let id = try appID(app, adding: false),
+            let row = try row("SELECT shape, class FROM device_apps WHERE id = ?", [device.row(of: id)])
+        else { return nil }
+        return Tally.Rows(
+            shape: row[0], overrides: row[1], state: device.state,
+            connection: Connectivity(state: device.state, session: try session()), count: 1)
+    }
+
+    /// Some devices of these rows.
+    func devices(of group: Tally.Rows, limit: Int) throws -> [DeviceRow] {
+        try rows(
+            """
+            SELECT devices.name FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
+            WHERE device_apps.shape = ? AND device_apps.class = ? AND devices.state = ?
+            ORDER BY device_apps.id LIMIT ?
+            """, [group.shape, group.overrides, group.state, limit]
+        ).compactMap { row in try DeviceID(row[0] as String).flatMap { try device($0) } }
+    }
+
+    /// Drops shapes and classes that no device-app has any more.
+    func dropUnused() throws {
+        try run("DELETE FROM summary WHERE count = 0")
+        try run("DELETE FROM shapes WHERE id NOT IN (SELECT shape FROM summary)")
+        try run("DELETE FROM classes WHERE id NOT IN (SELECT class FROM summary)")
+        cache.shapes.removeAll()
+        cache.classes.removeAll()
+    }
+}
