@@ -1,0 +1,60 @@
+import FleetHome
+import FleetProtocol
+import Mosquitto
+
+/// The core with its clock, on a thread of its own: one event after the other.
+actor ControllerEngine {
+    private let executor = QueueExecutor(label: "fleet-controller")
+    private let home: FleetHome
+    private let outbox: Outbox
+    private let store: FleetStore
+    private var core: ControllerCore
+    /// The connection that events come from.
+    private var connection = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    nonisolated var fleet: FleetID { home.context.fleet }
+    /// The will of every connection of this run.
+    nonisolated let will: ControllerCore.Message
+
+    init(home: FleetHome, isRestoring: Bool, outbox: Outbox) throws {
+        self.home = home
+        self.outbox = outbox
+        let identity = try FleetIdentity(
+            fleetID: home.context.fleet, fleet: home.context.uuid, signingKey: home.signingKey(),
+            trustWire: home.trust().wire)
+        store = try FleetStore(path: home.databasePath)
+        core = try ControllerCore(
+            store: store, identity: identity, instance: .random(), isRestoring: isRestoring, startedAt: .current())
+        will = core.will
+    }
+
+    func connected(number: Int) {
+        connection = number
+        handle(.connected)
+    }
+
+    func disconnected() { handle(.disconnected) }
+
+    func tick() { handle(.tick) }
+
+    /// Takes in messages of the present connection; an earlier one's will be read again, or sent again.
+    func receive(_ messages: [Mosquitto.Message]) {
+        let messages = messages.filter { $0.connection == connection }.map {
+            ControllerCore.Message(topic: $0.topic, payload: $0.payload, isRetained: $0.retained)
+        }
+        if !messages.isEmpty { handle(.messages(messages)) }
+    }
+
+    func readEnrolments() throws {
+        let devices = try home.devices()
+        handle(.enrolments(Dictionary(devices.map { ($0.device, $0.incarnation) }) { $1 }))
+    }
+
+    func close() throws { try store.close() }
+
+    private func handle(_ event: ControllerCore.Event) {
+        outbox.put(core.handle(event, at: .current()), for: connection)
+    }
+}

@@ -1,0 +1,11 @@
+import FleetProtocol
+import Glibc
+
+extension Timestamp {
+    /// The system's clock.
+    static func current() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}

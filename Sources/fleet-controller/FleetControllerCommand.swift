@@ -1,0 +1,42 @@
+public import ArgumentParser
+import FleetController
+import FleetHome
+public import Logging
+import ServiceLifecycle
+import UnixSignals
+
+@main
+struct FleetControllerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fleet-controller",
+        abstract: "Keeps what the devices of a fleet are told, and what they say.", subcommands: [Run.self])
+}
+
+extension FleetControllerCommand {
+    struct Run: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Run the controller of a fleet until it is told to end (SIGTERM or SIGINT).",
+            discussion: "Example: fleet-controller run --home /var/lib/fleetbus/demo")
+
+        @Option(help: "The fleet's folder, as `fleetctl init` made it.")
+        var home: String
+
+        @Flag(help: "The database was put back from a backup: begin a new epoch, and sign every document again.")
+        var restored = false
+
+        @Option(help: "How much to log: trace, debug, info, notice, warning, error or critical.")
+        var logLevel = Logger.Level.info
+
+        func run() async throws {
+            LoggingSystem.bootstrap(StreamLogHandler.standardError)
+            var logger = Logger(label: "fleet-controller")
+            logger.logLevel = logLevel
+            let service = ControllerService(home: try FleetHome(opening: home), isRestoring: restored, logger: logger)
+            let group = ServiceGroup(
+                services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            try await group.run()
+        }
+    }
+}
+
+extension Logger.Level: @retroactive ExpressibleByArgument {}

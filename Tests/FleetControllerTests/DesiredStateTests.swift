@@ -1,0 +1,175 @@
+import FleetProtocol
+import Testing
+
+@testable import FleetController
+
+@Suite("Desired state")
+struct DesiredStateTests {
+    @Test("revisions rise strictly, and the bytes that are stored are those that are published")
+    func revisions() throws {
+        let world = try World()
+        world.connect()
+        let first = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        let second = try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+        let third = try world.apply(notes, "all", .config, #"{"values":{"a":"2"}}"#)
+        #expect(first < second && second < third)
+        let address = Address.desired(.all, mail, .config)
+        let stored = try #require(try world.store.transaction { try $0.document(at: address) })
+        #expect(stored.wire == world.retained[world.identity.topic(address)])
+        #expect(world.document(address)?.revision == Revision(epoch: 1, number: second))
+        #expect(world.document(address)?.change == Revision(epoch: 1, number: second))
+    }
+
+    @Test("an equal value is no change: nothing is published")
+    func equalValue() throws {
+        let world = try World()
+        world.connect()
+        let first = try world.apply(mail, "all", .config, #"{"values":{"a":"1","b":"2"}}"#)
+        world.published = []
+        let again = try world.body(
+            .apply,
+            #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"config","value":{"values":{"b":"2","a":"1"}}}]}"#
+        )
+        #expect(again["results"]?.arrayValue?.first?["changed"] == false)
+        #expect(again["results"]?.arrayValue?.first?["revision"]?.integerValue == first)
+        #expect(world.topics(of: "/desired/").isEmpty)
+    }
+
+    @Test("a change made from a revision that has moved is refused, with its place, and nothing of it happens")
+    func conflict() throws {
+        let world = try World()
+        world.connect()
+        let first = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+        let failure = try world.failure(
+            .apply,
+            """
+            {"changes":[{"app":"com.example.notes","target":"all","aspect":"config","value":{"values":{}}},
+            {"app":"com.example.mail","target":"all","aspect":"config","value":{"values":{}},"basedOn":\(first)}]}
+            """)
+        #expect(failure.code == .conflict)
+        #expect(failure.location == "changes[1].basedOn")
+        #expect(world.document(.desired(.all, notes, .config)) == nil)
+    }
+
+    @Test("deleting publishes a tombstone, which stays; deleting nothing is an error with its place")
+    func tombstones() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "device/till-1", .config, #"{"values":{"a":"1"}}"#)
+        let selector = #"{"documents":[{"app":"com.example.mail","target":"device/till-1"}],"why":"over"}"#
+        let answer = try world.body(.delete, selector)
+        let address = Address.desired(.device(till), mail, .config)
+        #expect(answer["results"]?.arrayValue?.count == 1)
+        #expect(world.document(address)?.isTombstone == true)
+        #expect((world.document(address)?.revision.number ?? 0) > revision)
+        let failure = try world.failure(.delete, selector)
+        #expect(failure.code == .notFound)
+        #expect(failure.location == "documents[0]")
+        world.pass(seconds: 90 * 86_400)
+        world.connect()
+        #expect(world.document(address)?.isTombstone == true)
+        world.pass(seconds: 2 * 86_400)
+        #expect(world.retained[world.identity.topic(address)] == nil)
+    }
+
+    @Test("history says who changed what, why, from what and to what, the newest first")
+    func history() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        try world.body(
+            .apply,
+            #"{"why":"louder","changes":[{"app":"com.example.mail","target":"all","aspect":"config","value":{"values":{"a":"2"}}}]}"#
+        )
+        let entries = try world.body(.history, "{}")["history"]?.arrayValue ?? []
+        #expect(entries.count == 2)
+        #expect(entries.first?["by"] == "@operator.alice")
+        #expect(entries.first?["why"] == "louder")
+        #expect(entries.first?["old"]?["values"]?["a"] == "1")
+        #expect(entries.first?["new"]?["values"]?["a"] == "2")
+        #expect(entries.last?["old"] == nil)
+    }
+
+    @Test("a document beyond 64 KiB on the wire is refused, and nothing of the request happens")
+    func tooLarge() throws {
+        let world = try World()
+        world.connect()
+        let text = String(repeating: "x", count: 65_000)
+        let failure = try world.failure(
+            .apply,
+            """
+            {"changes":[{"app":"com.example.notes","target":"all","aspect":"config","value":{"values":{}}},
+            {"app":"com.example.mail","target":"all","aspect":"config","value":{"values":{"a":"\(text)"}}}]}
+            """)
+        #expect(failure.code == .tooLarge)
+        #expect(failure.location == "changes[1].value")
+        #expect(world.topics(of: "/desired/all/com").isEmpty)
+    }
+
+    @Test("a retirement elsewhere, and a short limit for being out of contact, are warned about")
+    func warnings() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "group/kiosk", .auth, #"{"state":"retired","message":"gone"}"#)
+        let auth = try world.body(
+            .apply,
+            #"{"changes":[{"app":"com.example.mail","target":"device/till-1","aspect":"auth","value":{"state":"authorized"}}]}"#
+        )
+        let texts = auth["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        #expect(texts.contains { $0.contains("retired by group/kiosk") })
+        #expect(texts.contains { $0.contains("till-1 is not known") })
+        let deletion = try world.body(
+            .delete, #"{"documents":[{"app":"com.example.mail","target":"group/kiosk","aspect":"auth"}]}"#)
+        #expect(deletion["warnings"]?.arrayValue?.first?.stringValue?.contains("only a later auth document") == true)
+        let limits = try world.body(
+            .apply,
+            #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"secure-services","value":{"offline":{"blockAfter":60,"wipeAfter":50}}}]}"#
+        )
+        #expect(limits["warnings"]?.arrayValue?.count == 2)
+    }
+
+    @Test("groups and memberships are documents; deleting a group withdraws what it said")
+    func groups() throws {
+        let world = try World()
+        world.connect()
+        try world.body(.groupSet, #"{"group":"kiosk","priority":5,"devices":["till-1","till-2"]}"#)
+        try world.body(.groupSet, #"{"group":"east","add":["till-1"]}"#)
+        try world.apply(mail, "group/kiosk", .config, #"{"values":{}}"#)
+        #expect(world.document(.groupMeta(kiosk))?.content == .groupMeta(GroupMeta(priority: 5)))
+        #expect(
+            world.document(.membership(till))?.content == .membership([GroupID(unchecked: "east"), kiosk]))
+        let listed = try world.body(.groups, "{}")["groups"]?.arrayValue ?? []
+        #expect(listed.map { $0["group"] } == ["east", "kiosk"])
+        #expect(listed.last?["devices"] == ["till-1", "till-2"])
+        try world.body(.groupDelete, #"{"group":"kiosk"}"#)
+        #expect(world.document(.membership(till))?.content == .membership([GroupID(unchecked: "east")]))
+        #expect(world.document(.membership(till2))?.content == .membership([]))
+        #expect(world.document(.groupMeta(kiosk))?.isTombstone == true)
+        #expect(world.document(.desired(.group(kiosk), mail, .config))?.isTombstone == true)
+        #expect(try world.failure(.groupDelete, #"{"group":"kiosk"}"#).code == .notFound)
+    }
+
+    @Test("a device gets the floors of what it could read, and of nothing else")
+    func floors() throws {
+        let world = try World()
+        world.connect()
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
+        let all = try world.apply(mail, "all", .config, #"{"values":{}}"#)
+        try world.apply(mail, "group/kiosk", .config, #"{"values":{"k":"1"}}"#)
+        try world.apply(mail, "group/other", .config, #"{"values":{}}"#)
+        try world.apply(mail, "device/till-2", .config, #"{"values":{}}"#)
+        let body = try world.body(.enroll, #"{"device":"till-1"}"#)
+        let floors = body["floors"]?.memberValues ?? []
+        #expect(
+            Set(floors.map(\.name))
+                == Set(
+                    [
+                        Address.desired(.all, mail, .config), .desired(.group(kiosk), mail, .config), .groupMeta(kiosk),
+                        .membership(till),
+                    ].map(world.identity.topic)))
+        #expect(body["floors"]?[world.identity.topic(.desired(.all, mail, .config))] == [1, .integer(all)])
+        #expect(body["epoch"] == 1)
+        #expect(body["trust"]?.stringValue == String(decoding: world.identity.trustWire, as: UTF8.self))
+    }
+}

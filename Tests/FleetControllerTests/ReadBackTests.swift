@@ -1,0 +1,141 @@
+import FleetProtocol
+import Testing
+
+@testable import FleetController
+
+@Suite("The broker is read back and repaired")
+struct ReadBackTests {
+    private func world() throws -> World {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        try world.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        return world
+    }
+
+    @Test("what the broker lost, rolled back or replaced is put back, byte for byte, before anybody is greeted")
+    func repair() throws {
+        let world = try world()
+        let config = world.identity.topic(.desired(.all, mail, .config))
+        let auth = world.identity.topic(.desired(.all, mail, .auth))
+        let old = world.retained[config]
+        try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+        let wanted = world.retained
+        world.retained[config] = old
+        world.retained[auth] = Array("nonsense".utf8)
+        world.retained[world.identity.topic(.trust)] = nil
+        world.online(till)
+        world.published = []
+        world.connect()
+        #expect(world.retained[config] == wanted[config])
+        #expect(world.retained[auth] == wanted[auth])
+        #expect(world.retained[world.identity.topic(.trust)] == world.identity.trustWire)
+        let topics = world.published.map(\.topic)
+        let hello = try #require(topics.firstIndex(of: world.identity.topic(.hello(till))))
+        #expect(try #require(topics.firstIndex(of: config)) < hello)
+        #expect(try #require(topics.firstIndex(of: auth)) < hello)
+    }
+
+    @Test("a broker that has kept everything gets nothing again")
+    func intact() throws {
+        let world = try world()
+        world.connect()
+        world.published = []
+        world.connect()
+        #expect(world.topics(of: "/desired/").isEmpty)
+        #expect(world.topics(of: "/heartbeat").count == 1)
+    }
+
+    @Test("topics of nobody are cleared, and a forgotten document is withdrawn")
+    func foreign() throws {
+        let world = try world()
+        let stray = Address.desired(.group(kiosk), notes, .config)
+        let document = DesiredDocument(
+            fleet: world.identity.fleet, fleetID: World.fleetID, address: stray,
+            revision: Revision(epoch: 1, number: 1), change: Revision(epoch: 1, number: 1), issuedAt: world.now,
+            content: .tombstone)
+        world.retained[world.identity.topic(stray)] = try world.identity.sign(document, as: .desired)
+        let unsigned = world.identity.topic(.desired(.all, notes, .dlp))
+        world.retained[unsigned] = Array(#"{"openIn":{}}"#.utf8)
+        world.retained["fleet/v1/demo/desired/x"] = [1]
+        world.connect()
+        #expect(world.retained[unsigned] == nil)
+        #expect(world.retained["fleet/v1/demo/desired/x"] == nil)
+        #expect(world.document(stray)?.isTombstone == true)
+        #expect((world.document(stray)?.revision.number ?? 0) > 2)
+    }
+
+    @Test("who publishes below desired/ while the controller serves is overruled at once")
+    func overruled() throws {
+        let world = try world()
+        let topic = Address.desired(.all, mail, .config)
+        let wanted = world.retained[world.identity.topic(topic)]
+        world.retained[world.identity.topic(topic)] = [1]
+        world.receive(topic, [1])
+        #expect(world.retained[world.identity.topic(topic)] == wanted)
+    }
+
+    @Test("a document that the store has no memory of stops the controller, with the way out in its message")
+    func newer() throws {
+        let world = try world()
+        let other = try World(identity: world.identity)
+        other.connect()
+        for value in 1...4 {
+            try other.apply(mail, "all", .dlp, #"{"openFrom":{"policy":"whitelist","apps":["x\#(value)"]}}"#)
+        }
+        world.retained = other.retained
+        world.connect()
+        #expect(world.stopped?.contains("fleet-controller run --restored") == true)
+        #expect(world.stopped?.contains("revision 4") == true)
+    }
+
+    @Test("a document of equal revision and other content stops it too: the counter has been here before")
+    func diverged() throws {
+        let world = try world()
+        let other = try World(identity: world.identity)
+        other.connect()
+        try other.apply(mail, "all", .config, #"{"values":{"other":"history"}}"#)
+        world.retained = other.retained
+        world.connect()
+        #expect(world.stopped?.contains("--restored") == true)
+    }
+
+    @Test("a status that has received a newer revision stops the controller")
+    func newerStatus() throws {
+        let world = try world()
+        world.report(.fresh(till, mail, at: world.now).then(.config, from: .all, 77, .applied))
+        #expect(world.stopped?.contains("received revision 77") == true)
+    }
+
+    @Test("a restored controller begins a new epoch beyond all it sees, signs everything again, and withdraws the rest")
+    func restored() throws {
+        let lost = try World()
+        lost.connect()
+        let kept = try lost.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        // The backup is of this moment.
+        let world = try World(identity: lost.identity, isRestoring: true)
+        world.connect()
+        world.core.isRestoring = true
+        world.retained = [:]
+        #expect(try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#) > kept)
+        let change = try #require(world.document(.desired(.all, mail, .config))?.change)
+        try lost.apply(notes, "all", .config, #"{"values":{}}"#)
+        for value in 1...9 { try lost.apply(mail, "all", .config, #"{"values":{"a":"9\#(value)"}}"#) }
+        world.retained = lost.retained
+        var status = Status.fresh(till, mail, at: world.now).then(.config, from: .all, 2_500, .applied)
+        status.order.boot = 3
+        world.retained[world.identity.topic(.reply(till, mail, .status))] = status.wire
+        world.connect()
+        #expect(world.stopped == nil)
+        let config = try #require(world.document(.desired(.all, mail, .config)))
+        #expect(config.revision.epoch == 3)
+        #expect(config.revision.number > 3_500)
+        #expect(config.change == change)
+        #expect(config.content.valueText == #"{"values":{"a":"1"}}"#)
+        #expect(world.document(.desired(.all, notes, .config))?.isTombstone == true)
+        // It is an ordinary controller again.
+        world.connect()
+        #expect(world.stopped == nil)
+        #expect(try world.counts(mail, .config).counts.pending == 1)
+    }
+}

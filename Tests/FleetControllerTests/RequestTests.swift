@@ -1,0 +1,184 @@
+import FleetProtocol
+import Testing
+
+@testable import FleetController
+
+@Suite("Requests")
+struct RequestTests {
+    private static let change =
+        #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"config","value":{"values":{"a":"1"}}}]}"#
+
+    @Test("the same request again gets the same bytes, and is carried out once", arguments: [Verb.apply, .status])
+    func idempotence(verb: Verb) throws {
+        let world = try World()
+        world.connect()
+        let id = RandomID.random()
+        let body = verb == .apply ? Self.change : "{}"
+        let text =
+            #"{"v":1,"id":"\#(id)","replyTo":"here","notAfter":"\#(world.now.advanced(bySeconds: 10))","body":\#(body)}"#
+        let first = try #require(world.raw(verb, text))
+        try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+        world.pass(seconds: 3_600)
+        #expect(world.raw(verb, text) == first)
+        #expect(try world.body(.policies, "{}")["policies"]?.arrayValue?.first?["value"]?["values"]?["a"] == "2")
+    }
+
+    @Test("a change that was refused stays refused for its id; another user's id is another request")
+    func users() throws {
+        let world = try World()
+        world.connect()
+        let id = RandomID.random()
+        _ = try world.ask(.apply, Self.change, id: id)
+        let other = try world.ask(.apply, Self.change, as: .operator(Name(unchecked: "eve")), id: id)
+        guard case .success(let body, _) = other.result else { return #expect(Bool(false)) }
+        #expect(body["results"]?.arrayValue?.first?["changed"] == false)
+    }
+
+    @Test("viewers read, and change nothing")
+    func viewers() throws {
+        let world = try World()
+        world.connect()
+        #expect(try world.failure(.apply, Self.change, as: World.viewerName).code == .forbidden)
+        #expect(try world.failure(.enroll, #"{"device":"x"}"#, as: World.viewerName).code == .forbidden)
+        #expect(try world.body(.policies, "{}", as: World.viewerName)["policies"] == [])
+        #expect(try world.failure(.status, "{}", as: .device(till)).code == .forbidden)
+    }
+
+    @Test("a request that comes too late is not carried out")
+    func expired() throws {
+        let world = try World()
+        world.connect()
+        let response = try world.ask(.apply, Self.change, notAfter: world.now.advanced(bySeconds: -1))
+        guard case .failure(let failure) = response.result else { return #expect(Bool(false)) }
+        #expect(failure.code == .expired)
+        #expect(try world.body(.policies, "{}")["policies"] == [])
+    }
+
+    @Test(
+        "a mistake in a body is answered with its member",
+        arguments: [
+            (
+                Verb.apply, #"{"changes":[{"app":"a","target":"all","aspect":"auth","value":{"state":"maybe"}}]}"#,
+                "changes[0].value"
+            ),
+            (.apply, #"{"changes":[{"app":"a","target":"all","aspect":"auht","value":{}}]}"#, "changes[0].aspect"),
+            (.apply, #"{"changes":[{"app":"a/b","target":"all","aspect":"auth","value":{}}]}"#, "changes[0].app"),
+            (.apply, #"{"change":[]}"#, "changes"),
+            (.delete, #"{"documents":[{"app":"a","target":"everyone"}]}"#, "documents[0].target"),
+            (.groupSet, #"{"group":"g","priority":"high"}"#, "priority"),
+            (.devices, #"{"device":"_x"}"#, "device"),
+            (.history, #"{"page":"yesterday"}"#, "page"),
+            (
+                .apply,
+                #"{"changes":[{"app":"a","target":"all","aspect":"config","value":{"values":{}}},{"app":"a","target":"all","aspect":"config","value":{"values":{}}}]}"#,
+                "changes[1]"
+            ),
+        ])
+    func mistakes(verb: Verb, body: String, location: String) throws {
+        let world = try World()
+        world.connect()
+        let failure = try world.failure(verb, body)
+        #expect(failure.code == .invalid)
+        #expect(failure.location == location)
+    }
+
+    @Test("what is no request is answered as far as it says where to, and disturbs nothing")
+    func malformed() throws {
+        let world = try World()
+        world.connect()
+        let id = RandomID.random()
+        let answer = try #require(
+            world.raw(.apply, #"{"v":1,"id":"\#(id)","replyTo":"here","notAfter":"tomorrow","body":{}}"#))
+        guard case .failure(let failure) = try Response(json: answer, limit: 4_096).result else {
+            return #expect(Bool(false))
+        }
+        #expect(failure.location == "notAfter")
+        #expect(world.raw(.apply, "{") == nil)
+        #expect(world.raw(.apply, #"{"v":1,"id":"1","replyTo":"../x"}"#) == nil)
+        #expect(world.logs.contains { $0.message == "a request cannot be read" })
+        #expect(world.stopped == nil)
+    }
+
+    @Test("requests that come before the broker is repaired are answered afterwards")
+    func deferred() throws {
+        let world = try World()
+        world.handle(.disconnected)
+        let id = RandomID.random()
+        // Comes with the retained messages, before the barrier.
+        world.retained[world.identity.topic(.request(World.operatorName, .status))] = Array(
+            #"{"v":1,"id":"\#(id)","replyTo":"here","notAfter":"\#(world.now.advanced(bySeconds: 9))","body":{}}"#.utf8)
+        world.handle(.connected)
+        let topics = world.published.map(\.topic)
+        let response = try #require(topics.firstIndex { $0.contains("/response/") })
+        #expect(try #require(topics.firstIndex { $0.hasSuffix("/presence/@controller") }) < response)
+    }
+
+    @Test(
+        "long lists come in pages of at most 256 KiB, complete and in order",
+        arguments: [Verb.apps, .devices, .policies, .history, .status])
+    func pages(verb: Verb) throws {
+        let world = try World()
+        world.connect()
+        var expected = 0
+        switch verb {
+        case .apps, .devices:
+            expected = verb == .apps ? 400 : 2_500
+            for number in 0..<expected {
+                var status = Status.fresh(DeviceID(unchecked: "device-number-\(number)"), mail, at: world.now)
+                if verb == .apps { status.authMessage = String(repeating: "m", count: 900) }
+                world.report(status)
+            }
+        case .policies, .history, .status:
+            expected = 400
+            let text = String(repeating: "v", count: 1_000)
+            for number in 0..<expected {
+                try world.apply(AppID(unchecked: "app-\(number)"), "all", .config, #"{"values":{"a":"\#(text)"}}"#)
+            }
+        default: break
+        }
+        var rows: [JSONValue] = []
+        var pages = 0
+        var page: String?
+        repeat {
+            let request = page.map { #"{"page":"\#($0)"}"# } ?? "{}"
+            let response = try world.ask(verb, request)
+            guard case .success(let body, let next) = response.result else { return #expect(Bool(false)) }
+            #expect(body.json.count <= Response.pageSize)
+            rows += body.memberValues?.first?.value.arrayValue ?? []
+            page = next
+            pages += 1
+        } while page != nil && pages < 100
+        #expect(pages > 1)
+        #expect(rows.count == (verb == .status ? expected * 10 : expected))
+        #expect(Set(rows).count == rows.count)
+    }
+
+    @Test("a group with very many members goes over several pages")
+    func largeGroup() throws {
+        let world = try World()
+        world.connect()
+        try world.store.transaction { transaction in
+            try transaction.setGroup(kiosk, priority: 1)
+            try transaction.setGroup(GroupID(unchecked: "zone"), priority: 1)
+            for number in 0..<15_000 {
+                try transaction.setMember(
+                    DeviceID(unchecked: "device-with-a-long-name-\(number)"), of: kiosk, true)
+            }
+        }
+        var members: [JSONValue] = []
+        var groups: [JSONValue?] = []
+        var page: String?
+        repeat {
+            let response = try world.ask(.groups, page.map { #"{"page":"\#($0)"}"# } ?? "{}")
+            guard case .success(let body, let next) = response.result else { return #expect(Bool(false)) }
+            for row in body["groups"]?.arrayValue ?? [] {
+                groups.append(row["group"])
+                if row["group"] == "kiosk" { members += row["devices"]?.arrayValue ?? [] }
+            }
+            page = next
+        } while page != nil
+        #expect(members.count == 15_000)
+        #expect(Set(members).count == 15_000)
+        #expect(groups.last == "zone")
+    }
+}

@@ -1,0 +1,264 @@
+import FleetProtocol
+import Testing
+
+@testable import FleetController
+
+@Suite("What devices report is counted")
+struct StatusTests {
+    @Test("every outcome is counted once, and only the revision that is wanted counts")
+    func partition() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        for (index, outcome) in Outcome.allCases.enumerated() {
+            let device = DeviceID(unchecked: "d\(index)")
+            world.online(device)
+            world.report(.fresh(device, mail, at: world.now).then(.config, from: .all, revision, outcome))
+        }
+        let row = try world.counts(mail, .config)
+        #expect(row.counts.applied == 2)  // applied and expired
+        #expect(row.counts.pending == 2)  // pending and awaitingCode
+        #expect([row.counts.error, row.counts.unsupported, row.counts.rejected, row.counts.delivered] == [1, 1, 1, 1])
+        #expect(row.counts.total == Int64(Outcome.allCases.count))
+        #expect(try world.counts(mail, .secureFileIO).counts.applied == Int64(Outcome.allCases.count))
+        try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+        #expect(try world.counts(mail, .config).counts.pending == Int64(Outcome.allCases.count))
+    }
+
+    @Test("an override counts for its device alone, comes and goes without another status")
+    func overrides() throws {
+        let world = try World()
+        world.connect()
+        let all = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        for device in [till, till2] {
+            world.report(.fresh(device, mail, at: world.now).then(.config, from: .all, all, .applied))
+        }
+        #expect(try world.counts(mail, .config).counts.applied == 2)
+        try world.apply(mail, "device/till-1", .config, #"{"values":{"a":"2"}}"#)
+        #expect(try world.counts(mail, .config).counts.applied == 1)
+        #expect(try world.counts(mail, .config).counts.pending == 1)
+        try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"device/till-1"}]}"#)
+        #expect(try world.counts(mail, .config).counts.applied == 2)
+    }
+
+    @Test("membership decides whether a group's document counts, and priority which group's")
+    func groups() throws {
+        let world = try World()
+        world.connect()
+        let kioskRevision = try world.apply(mail, "group/kiosk", .config, #"{"values":{"a":"k"}}"#)
+        let eastRevision = try world.apply(mail, "group/east", .config, #"{"values":{"a":"e"}}"#)
+        world.report(.fresh(till, mail, at: world.now))
+        #expect(try world.counts(mail, .config).counts.applied == 1)
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
+        #expect(try world.counts(mail, .config).counts.pending == 1)
+        let inKiosk = Status.fresh(till, mail, at: world.now)
+            .then(.config, from: .group(kiosk), kioskRevision, .applied)
+        world.report(inKiosk)
+        #expect(try world.counts(mail, .config).counts.applied == 1)
+        // Of equal priority the smaller id decides.
+        try world.body(.groupSet, #"{"group":"east","devices":["till-1"]}"#)
+        #expect(try world.counts(mail, .config).counts.pending == 1)
+        try world.body(.groupSet, #"{"group":"kiosk","priority":1}"#)
+        #expect(try world.counts(mail, .config).counts.applied == 1)
+        try world.body(.groupSet, #"{"group":"kiosk","devices":[]}"#)
+        world.report(inKiosk.then(.config, from: .group(GroupID(unchecked: "east")), eastRevision, .error))
+        #expect(try world.counts(mail, .config).counts.error == 1)
+        try world.body(.groupDelete, #"{"group":"east"}"#)
+        #expect(try world.counts(mail, .config).counts.pending == 1)
+    }
+
+    @Test("retired at any layer is what is expected, whatever an override says")
+    func retired() throws {
+        let world = try World()
+        world.connect()
+        let authorized = try world.apply(mail, "device/till-1", .auth, #"{"state":"authorized"}"#)
+        let status = Status.fresh(till, mail, at: world.now).then(.auth, from: .device(till), authorized, .applied)
+        world.report(status)
+        #expect(try world.counts(mail, .auth).counts.applied == 1)
+        let retired = try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        #expect(try world.counts(mail, .auth).counts.pending == 1)
+        world.report(status.then(.auth, from: .all, retired, .applied))
+        #expect(try world.counts(mail, .auth).counts.applied == 1)
+    }
+
+    @Test("a document for all rewrites no row of a device, whoever has overrides")
+    func noRewrites() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "device/till-1", .config, #"{"values":{"a":"2"}}"#)
+        for device in [till, till2] { world.report(.fresh(device, mail, at: world.now)) }
+        func changes() throws -> Int64 {
+            try world.store.transaction { try $0.number("SELECT sum(class) * 1000 + sum(shape) FROM device_apps") ?? 0 }
+        }
+        let before = try changes()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"3"}}"#)
+        try world.apply(mail, "device/till-1", .config, #"{"values":{"a":"4"}}"#)
+        #expect(try changes() == before)
+    }
+
+    @Test("pending is overdue when a device that is online could have answered for five minutes; offline is said so")
+    func overdue() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        world.online(till)
+        world.online(till2, connection: connection)
+        for device in [till, till2] { world.report(.fresh(device, mail, at: world.now)) }
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        world.pass(seconds: 299)
+        #expect(try world.counts(mail, .config).counts.overdue == 0)
+        world.pass(seconds: 1)
+        #expect(try world.counts(mail, .config).counts.overdue == 2)
+        world.offline(till2, connection: connection)
+        var row = try world.counts(mail, .config)
+        #expect((row.counts.overdue, row.offline) == (1, 1))
+        #expect(row.counts.pending == 2)
+        // Back just now: it has not had its five minutes.
+        world.online(till2)
+        row = try world.counts(mail, .config)
+        #expect((row.counts.overdue, row.offline) == (1, 0))
+        // On a new connection of the controller's own nobody is known to be there.
+        world.connect()
+        row = try world.counts(mail, .config)
+        #expect((row.counts.overdue, row.offline) == (0, 0))
+    }
+
+    @Test("a status that goes back in order is not stored; a boot that goes back is a warning on the device")
+    func order() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        var newer = Status.fresh(till, mail, boot: 5, sequence: 9, at: world.now)
+            .then(.config, from: .all, revision, .applied)
+        world.report(newer)
+        var older = newer
+        older.order.sequence -= 1
+        older.policies = Status.fresh(till, mail, at: world.now).policies
+        world.report(older)
+        #expect(try world.counts(mail, .config).counts.applied == 1)
+        older.order.boot = 4
+        world.report(older, isRetained: true)
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"] == [])
+        world.report(older)
+        #expect(try world.counts(mail, .config).counts.applied == 1)
+        let warnings = try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
+        #expect(warnings.first?.stringValue?.contains("cloned or restored") == true)
+        newer.order.incarnation = 2
+        newer.order.boot = 1
+        world.report(newer)
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"] == [])
+    }
+
+    @Test("a whole status comes out as it came in")
+    func wholeStatus() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "all", .dlp, #"{}"#)
+        var status = Status.fresh(till, mail, at: world.now)
+            .then(.dlp, from: .all, revision, .error, message: "no printer: \"x\"")
+        status.policies[Policy.print.index].attempt.at = world.now.advanced(bySeconds: -77)
+        status.policies[Policy.config.index].applied = nil
+        status.refusals = [.init(topic: "fleet/v1/demo/desired/all/x/auth", reason: "signature", at: world.now)]
+        status.isReady = false
+        status.keys = .destroyed
+        status.logLevel = .debug
+        world.report(status)
+        let apps = try world.body(.apps, #"{"device":"till-1"}"#)["apps"]?.arrayValue ?? []
+        #expect(apps.count == 1)
+        let back = try Status(
+            wire: #require(apps.first).json, fleet: World.fleetID, device: till, app: mail)
+        #expect(back == status)
+    }
+
+    @Test("the summary that triggers keep is the one that a count of all rows gives")
+    func summary() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        var generator = SeededGenerator(seed: 7)
+        var statuses: [DeviceID: Status] = [:]
+        for step in 0..<400 {
+            let device = DeviceID(unchecked: "d\(Int.random(in: 0..<9, using: &generator))")
+            switch Int.random(in: 0..<7, using: &generator) {
+            case 0: world.online(device)
+            case 1:
+                if let known = try world.store.transaction({ try $0.device(device)?.connection }) {
+                    world.offline(device, connection: known)
+                }
+            case 2: try world.apply(mail, "device/\(device)", .config, #"{"values":{"a":"\#(step)"}}"#)
+            case 3:
+                _ = try world.ask(
+                    .delete, #"{"documents":[{"app":"com.example.mail","target":"device/\#(device)"}]}"#)
+            case 4:
+                if step % 40 == 0 {
+                    _ = try world.ask(.deviceRemove, #"{"device":"\#(device)"}"#)
+                    _ = try world.ask(.enroll, #"{"device":"\#(device)"}"#)
+                } else {
+                    try world.body(.groupSet, #"{"group":"kiosk","add":["\#(device)"]}"#)
+                }
+            default:
+                let outcome = Outcome.allCases.randomElement(using: &generator) ?? .applied
+                let status = (statuses[device] ?? .fresh(device, mail, at: world.now))
+                    .then(.config, from: .all, revision, outcome)
+                statuses[device] = status
+                world.report(status)
+            }
+            if step % 50 == 0 { world.connect() }
+        }
+        let difference = try world.store.transaction { transaction in
+            try transaction.rows(
+                """
+                SELECT shape, class, state, sum(n) FROM (
+                    SELECT shape, class, state, count AS n FROM summary UNION ALL
+                    SELECT shape, class, state, -1 FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
+                ) GROUP BY shape, class, state HAVING sum(n) <> 0
+                """)
+        }
+        #expect(difference.isEmpty)
+    }
+
+    @Test("progress counts those whom the documents speak to, and names who is missing")
+    func progress() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        for device in [till, till2, DeviceID(unchecked: "till-3")] { world.report(.fresh(device, mail, at: world.now)) }
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1","till-2"]}"#)
+        let revision = try world.apply(mail, "group/kiosk", .config, #"{"values":{"a":"1"}}"#)
+        world.report(.fresh(till2, mail, at: world.now).then(.config, from: .group(kiosk), revision, .applied))
+        let body = try world.body(
+            .progress, #"{"documents":[{"app":"com.example.mail","target":"group/kiosk","aspect":"config"}]}"#)
+        let rows = body["rows"]?.arrayValue ?? []
+        #expect(rows.count == 1)
+        #expect(rows.first?["counts"]?["applied"] == 1)
+        #expect(rows.first?["counts"]?["pending"] == 1)
+        let waiting = body["waiting"]?.arrayValue ?? []
+        #expect(waiting.count == 1)
+        #expect(waiting.first?["device"] == "till-1")
+        #expect(waiting.first?["online"] == true)
+        #expect(waiting.first?["outcome"] == "pending")
+        try world.apply(mail, "all", .dlp, "{}")
+        let all = try world.body(
+            .progress, #"{"documents":[{"app":"com.example.mail","target":"all","aspect":"dlp"}]}"#)
+        #expect(
+            all["rows"]?.arrayValue?.map { $0["policy"] } == [
+                "openIn", "openFrom", "pasteboard", "print", "dragAndDrop",
+            ])
+        #expect(all["rows"]?.arrayValue?.allSatisfy { $0["counts"]?["pending"] == 3 } == true)
+        #expect(all["waiting"]?.arrayValue?.count == 15)
+    }
+}
+
+/// The same numbers for the same seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
