@@ -56,7 +56,7 @@ def documents(path):
     if path.suffix == ".json":
         yield str(path), text
     else:
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             yield f"{path}:{number}", line
 
 

@@ -118,7 +118,8 @@ extension DesiredValue: JSONWritable {
         case .config(let values): writer.object { $0.member("values", values) }
         case .secureServices(let value): value.write(to: &writer)
         case .logLevel(let wish): wish.write(to: &writer)
-        case .unreadable: writer.object { _ in }
+        // Not an empty object: of secure services, that is one without any limit.
+        case .unreadable: writer.null()
         }
     }
 }

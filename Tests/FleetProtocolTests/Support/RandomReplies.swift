@@ -1,5 +1,6 @@
-import FleetProtocol
 import Testing
+
+@testable import FleetProtocol
 
 extension SeededGenerator {
     mutating func report() throws -> PolicyReport {
@@ -25,7 +26,8 @@ extension SeededGenerator {
     mutating func header() -> EventHeader {
         let number = number(1...JSONValue.largestInteger)
         return EventHeader(
-            device: device(), app: app(), incarnation: count(), boot: count(), number: number, oldest: self.number(1...number),
+            device: device(), app: app(), incarnation: count(), boot: count(), number: number,
+            oldest: self.number(1...number),
             at: time())
     }
 
@@ -46,7 +48,8 @@ extension SeededGenerator {
         let online = Presence(
             state: .online, incarnation: count(), boot: count(), connection: uuid(), since: time(), agent: text(9),
             apps: list(0...5) {
-                Presence.App(id: $0.app(), sdk: $0.text(9), implements: Callback.allCases.map(\.rawValue).shuffled(using: &$0))
+                Presence.App(
+                    id: $0.app(), sdk: $0.text(9), implements: Callback.allCases.map(\.rawValue).shuffled(using: &$0))
             })
         return chance(30) ? online.will : online
     }
@@ -90,7 +93,8 @@ extension SeededGenerator {
     mutating func selection() throws -> SelectionRequest {
         SelectionRequest(
             documents: try list(0...3) {
-                DocumentSelector(app: $0.app(), layer: $0.layer(), aspect: try $0.maybe { try $0.pick(Aspect.allCases) })
+                DocumentSelector(
+                    app: $0.app(), layer: $0.layer(), aspect: try $0.maybe { try $0.pick(Aspect.allCases) })
             }, why: maybe { $0.text() })
     }
 
@@ -102,7 +106,9 @@ extension SeededGenerator {
     }
 
     mutating func listing() -> ListRequest {
-        ListRequest(app: maybe { $0.app() }, device: maybe { $0.device() }, layer: maybe { $0.layer() }, page: maybe { $0.text() })
+        ListRequest(
+            app: maybe { $0.app() }, device: maybe { $0.device() }, layer: maybe { $0.layer() },
+            page: maybe { $0.text() })
     }
 
     mutating func changeResponse() throws -> ChangeResponse {

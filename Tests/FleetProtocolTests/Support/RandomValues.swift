@@ -1,5 +1,6 @@
-import FleetProtocol
 import Testing
+
+@testable import FleetProtocol
 
 /// Random values of everything that stands on the bus. Each is one that the code may encode.
 extension SeededGenerator {
@@ -25,10 +26,14 @@ extension SeededGenerator {
 
     /// A text of the kinds that break codecs: quotes, escapes, controls, wide and bidirectional characters.
     mutating func text(_ longest: Int = 24) -> String {
-        let pieces = ["a", "Z", "0", " ", "\"", "\\", "/", "\n", "\t", "\u{0}", "\u{1F}", "\u{7F}", "é", "e\u{301}", "漢", "😀",
-            "\u{202E}", "\u{2028}", "\u{FEFF}", "{", "]", "\u{1B}[2J", "ß", "K\u{212A}"]
+        let pieces = [
+            "a", "Z", "0", " ", "\"", "\\", "/", "\n", "\t", "\u{0}", "\u{1F}", "\u{7F}", "é", "e\u{301}", "漢", "😀",
+            "\u{202E}", "\u{2028}", "\u{FEFF}", "{", "]", "\u{1B}[2J", "ß", "K\u{212A}",
+        ]
         var text = ""
-        for _ in 0..<Int.random(in: 0...longest, using: &self) { text += pieces[Int.random(in: 0..<pieces.count, using: &self)] }
+        for _ in 0..<Int.random(in: 0...longest, using: &self) {
+            text += pieces[Int.random(in: 0..<pieces.count, using: &self)]
+        }
         return text
     }
 
@@ -102,7 +107,9 @@ extension SeededGenerator {
         value.passcode = try maybe {
             var passcode = SecureServicesValue.Passcode(isRequired: $0.chance(50))
             passcode.minLength = $0.maybe { $0.number(1...64) }
-            passcode.classes = try $0.maybe { try $0.list(0...5) { try $0.pick(SecureServicesValue.Passcode.classNames) } }
+            passcode.classes = try $0.maybe {
+                try $0.list(0...5) { try $0.pick(SecureServicesValue.Passcode.classNames) }
+            }
             passcode.maxAttempts = $0.maybe { $0.number(1...1_000) }
             passcode.then = try $0.maybe { try $0.pick(SecureServicesValue.Passcode.Consequence.allCases) }
             return passcode
@@ -120,10 +127,12 @@ extension SeededGenerator {
     private mutating func logLevelWish() throws -> LogLevelWish {
         let code = DebugCode(
             salt: list(8...64) { UInt8.random(in: .min ... .max, using: &$0) },
-            hash: list(32...32) { UInt8.random(in: .min ... .max, using: &$0) }, n: 1 << number(1...16), r: number(1...8),
+            hash: list(32...32) { UInt8.random(in: .min ... .max, using: &$0) }, n: 1 << number(1...16),
+            r: number(1...8),
             p: number(1...4))
         return LogLevelWish(
-            level: try pick(LogLevel.allCases), duration: maybe { $0.number(1...366 * 86_400) }, notAfter: maybe { $0.time() },
+            level: try pick(LogLevel.allCases), duration: maybe { $0.number(1...366 * 86_400) },
+            notAfter: maybe { $0.time() },
             code: chance(50) ? code : nil)
     }
 
@@ -132,8 +141,10 @@ extension SeededGenerator {
         let address: Address
         let content: DesiredDocument.Content
         switch number(0...5) {
-        case 0: (address, content) = (.groupMeta(group()), .groupMeta(GroupMeta(priority: number(-1_000_000...1_000_000))))
-        case 1: (address, content) = (.membership(device()), .membership(Array(Set(list(0...9) { $0.group() })).sorted()))
+        case 0:
+            (address, content) = (.groupMeta(group()), .groupMeta(GroupMeta(priority: number(-1_000_000...1_000_000))))
+        case 1:
+            (address, content) = (.membership(device()), .membership(Array(Set(list(0...9) { $0.group() })).sorted()))
         case 2: (address, content) = (.desired(layer(), app(), aspect), .tombstone)
         default: (address, content) = (.desired(layer(), app(), aspect), .aspect(try value(of: aspect)))
         }
@@ -152,7 +163,8 @@ extension SeededGenerator {
 
     mutating func clock(_ address: Address) -> ControllerClock {
         ControllerClock(
-            fleet: uuid(), topic: address.topic(in: FleetID(unchecked: "demo")), epoch: number(1...9), revision: count(),
+            fleet: uuid(), topic: address.topic(in: FleetID(unchecked: "demo")), epoch: number(1...9),
+            revision: count(),
             at: time())
     }
 

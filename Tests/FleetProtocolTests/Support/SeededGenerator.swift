@@ -1,5 +1,6 @@
-import FleetProtocol
 import Testing
+
+@testable import FleetProtocol
 
 /// SplitMix64: the same values for the same seed, so that what a random test finds can be found again.
 struct SeededGenerator: RandomNumberGenerator {

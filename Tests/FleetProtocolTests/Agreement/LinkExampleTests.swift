@@ -1,0 +1,40 @@
+import FleetProtocol
+import Foundation
+import Testing
+
+@Suite("Code, schemas and examples of the link")
+struct LinkExampleTests {
+    /// The examples of one direction; none while the folder is not there.
+    private func examples(_ direction: String) throws -> [(name: String, bytes: [UInt8])] {
+        let folder = SchemaFolder.url.appending(path: "link/examples/\(direction)")
+        guard FileManager.default.fileExists(atPath: folder.path()) else { return [] }
+        return try FileManager.default.contentsOfDirectory(atPath: folder.path()).filter { $0.hasSuffix(".json") }
+            .sorted()
+            .map { ($0, [UInt8](try Data(contentsOf: folder.appending(path: $0)))) }
+    }
+
+    @Test("every example of a frame is read and written again as the same value")
+    func recode() throws {
+        for (name, bytes) in try examples("app") {
+            let frame = try AppFrame(json: bytes, limit: Link.maximumLine)
+            #expect(try Canonical(frame.json) == Canonical(bytes), "\(name)")
+        }
+        for (name, bytes) in try examples("agent") {
+            let frame = try AgentFrame(json: bytes, limit: Link.maximumLine)
+            #expect(try Canonical(frame.json) == Canonical(bytes), "\(name)")
+        }
+    }
+
+    @Test("every example of a frame is valid by its schema", arguments: ["app", "agent"])
+    func validate(_ direction: String) throws {
+        let files = try examples(direction)
+        guard !files.isEmpty else { return }
+        try SchemaFolder.withTemporaryFolder { folder in
+            let place = folder.appending(path: "link/\(direction)-frame")
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            for (name, bytes) in files { try Data(bytes).write(to: place.appending(path: name)) }
+            let result = try SchemaFolder.validate(folder.path())
+            #expect(result.isValid, "\(result.lines.joined(separator: "\n"))")
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import FleetProtocol
+import Testing
+
+@Suite("Policies")
+struct PolicyTests {
+    @Test("every value has the number and the name that the app API gives it")
+    func names() {
+        #expect(PolicyState.wireNames == ["unsupported", "applied", "error"])
+        #expect(ManagedPolicy.wireNames == ["unknown", "unmanaged", "managed"])
+        #expect(AuthState.wireNames == ["unauthorized", "authorized", "retired"])
+        #expect(PasteboardPolicy.wireNames == ["unauthorized", "authorized", "secureCopy"])
+        #expect(OpenInPolicy.wireNames == ["unauthorized", "authorized", "whitelist"])
+        #expect(OpenFromPolicy.wireNames == ["unauthorized", "authorized", "whitelist"])
+        #expect(PrintPolicy.wireNames == ["unauthorized", "authorized"])
+        #expect(DragAndDropPolicy.wireNames == ["notAllowed", "appConnectApps", "allApps"])
+        #expect(SecureFileIOPolicy.wireNames == ["optional", "required"])
+        #expect(SecureServicesAvailability.wireNames == ["unavailable", "available"])
+        #expect(LogLevel.wireNames == ["error", "warning", "status", "info", "verbose", "debug"])
+        func complete<Value: WireNamed>(_ type: Value.Type) {
+            #expect(Value.allCases.map(\.rawValue) == Array(Value.wireNames.indices))
+            for value in Value.allCases {
+                // The case is called what the wire says.
+                #expect(Value(wireName: value.description) == value && "\(value)" == Value.wireNames[value.rawValue])
+            }
+            #expect(Value(wireName: "") == nil)
+        }
+        complete(PolicyState.self)
+        complete(ManagedPolicy.self)
+        complete(AuthState.self)
+        complete(AuthReason.self)
+        complete(PasteboardPolicy.self)
+        complete(OpenInPolicy.self)
+        complete(OpenFromPolicy.self)
+        complete(PrintPolicy.self)
+        complete(DragAndDropPolicy.self)
+        complete(SecureFileIOPolicy.self)
+        complete(SecureServicesAvailability.self)
+        complete(LogLevel.self)
+    }
+
+    @Test("policies count up from 0 without a gap")
+    func indices() { #expect(Policy.allCases.map(\.index) == Array(0..<Policy.allCases.count)) }
+
+    @Test("a tightening takes something and gives nothing")
+    func tightening() throws {
+        let a = AppID(unchecked: "a")
+        let b = AppID(unchecked: "b")
+        let tightening: [(PolicyValue, PolicyValue)] = [
+            (.auth(.authorized, message: ""), .auth(.unauthorized, message: "")),
+            (.auth(.unauthorized, message: ""), .auth(.retired, message: "")),
+            (.openIn(.authorized, whitelist: []), .openIn(.whitelist, whitelist: [a])),
+            (.openIn(.whitelist, whitelist: [a, b]), .openIn(.whitelist, whitelist: [b])),
+            (.openFrom(.whitelist, whitelist: [a]), .openFrom(.unauthorized, whitelist: [])),
+            (.pasteboard(.authorized), .pasteboard(.secureCopy)),
+            (.pasteboard(.secureCopy), .pasteboard(.unauthorized)),
+            (.print(.authorized), .print(.unauthorized)), (.dragAndDrop(.allApps), .dragAndDrop(.appConnectApps)),
+            (.logLevel(.debug), .logLevel(.info)),
+        ]
+        for (old, new) in tightening {
+            #expect(new.isTightening(of: old), "\(old) to \(new)")
+            #expect(!old.isTightening(of: new), "\(new) to \(old)")
+            #expect(!old.isTightening(of: old))
+        }
+        #expect(!PolicyValue.openIn(.whitelist, whitelist: [b]).isTightening(of: .openIn(.whitelist, whitelist: [a])))
+        #expect(!PolicyValue.config(["a": "1"]).isTightening(of: .config([:])))
+    }
+}
