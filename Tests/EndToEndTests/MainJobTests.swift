@@ -18,7 +18,7 @@ struct MainJobTests {
             _ = try await fleet.startApp(app, on: "till-1")
             _ = try await fleet.startApp("com.example.notes", on: "till-1")
             try await fleet.fleetctl(["group", "set", "kiosk", "--add", "till-1"])
-            try await fleet.until(app, on: "till-1", "auth") { $0["attempt"]?["outcome"]?.stringValue == "applied" }
+            try await fleet.untilReported(app, on: "till-1", "auth") { $0["attempt"]?["outcome"]?.stringValue == "applied" }
             for (layer, level) in [("all", "info"), ("group/kiosk", "warning"), ("device/till-1", "error")] {
                 for app in [app, "com.example.notes"] {
                     try await fleet.apply(
@@ -65,7 +65,7 @@ struct MainJobTests {
                 ("app.without", "print", "unsupported"), ("app.without", "openIn", "applied"),
                 ("app.silent", "config", "delivered"),
             ] {
-                try await fleet.until(app, on: "till-1", policy) { $0["attempt"]?["outcome"]?.stringValue == outcome }
+                try await fleet.untilReported(app, on: "till-1", policy) { $0["attempt"]?["outcome"]?.stringValue == outcome }
             }
             let rows = try await fleet.json(["status", "app.silent"])
             let config = rows.arrayValue?.first { $0["policy"]?.stringValue == "config" }
@@ -84,12 +84,12 @@ struct MainJobTests {
             _ = try await fleet.startAgent("till-1")
             let process = try await fleet.startApp(app, on: "till-1")
             try await fleet.apply(app, "all", "{auth: {state: authorized}}")
-            try await fleet.until(app, on: "till-1", "auth") { $0["applied"]?.integerValue ?? 0 > 0 }
+            try await fleet.untilReported(app, on: "till-1", "auth") { $0["applied"]?.integerValue ?? 0 > 0 }
             await process.terminate()
             let key = fleet.agentFolder("till-1").appendingPathComponent("state/keys/\(app).key")
             #expect(FileManager.default.fileExists(atPath: key.path))
             try await fleet.apply(app, "all", "{auth: {state: retired, message: gone}}")
-            try await fleet.until(app, on: "till-1", "auth") { $0["received"]?.integerValue == 2 }
+            try await fleet.untilReported(app, on: "till-1", "auth") { $0["received"]?.integerValue == 2 }
             #expect(!FileManager.default.fileExists(atPath: key.path))
             #expect(try await fleet.reported(app, on: "till-1")["keys"]?.stringValue == "destroyed")
         }

@@ -115,11 +115,11 @@ final class TestFleet: Sendable {
     }
 
     /// Waits until `policy` of an app on a device says what `condition` asks for.
-    func until(
+    func untilReported(
         _ app: String, on device: String, _ policy: String, within timeout: Duration = .seconds(20),
         _ condition: @escaping @Sendable (JSONValue) -> Bool
     ) async throws {
-        try await TestSupport.until("\(policy) of \(app) on \(device)", within: timeout) {
+        try await until("\(policy) of \(app) on \(device)", within: timeout) {
             guard let status = try? await self.reported(app, on: device), let report = status["policies"]?[policy]
             else { return false }
             return condition(report)
