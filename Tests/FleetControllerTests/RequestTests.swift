@@ -123,17 +123,22 @@ struct RequestTests {
         switch verb {
         case .apps, .devices:
             expected = verb == .apps ? 400 : 2_500
-            for number in 0..<expected {
-                var status = Status.fresh(DeviceID(unchecked: "device-number-\(number)"), mail, at: world.now)
-                if verb == .apps { status.authMessage = String(repeating: "m", count: 900) }
-                world.report(status)
-            }
+            world.handle(
+                .messages(
+                    (0..<expected).map { number in
+                        var status = Status.fresh(DeviceID(unchecked: "device-number-\(number)"), mail, at: world.now)
+                        if verb == .apps { status.authMessage = String(repeating: "m", count: 900) }
+                        return .init(
+                            topic: world.identity.topic(.reply(status.device, mail, .status)), payload: status.wire,
+                            isRetained: true)
+                    }))
         case .policies, .history, .status:
             expected = 400
             let text = String(repeating: "v", count: 1_000)
-            for number in 0..<expected {
-                try world.apply(AppID(unchecked: "app-\(number)"), "all", .config, #"{"values":{"a":"\#(text)"}}"#)
+            let changes = (0..<expected).map {
+                #"{"app":"app-\#($0)","target":"all","aspect":"config","value":{"values":{"a":"\#(text)"}}}"#
             }
+            try world.body(.apply, #"{"changes":[\#(changes.joined(separator: ","))]}"#)
         default: break
         }
         var rows: [JSONValue] = []
