@@ -32,6 +32,13 @@ struct RequestTests {
         let other = try world.ask(.apply, Self.change, as: .operator(Name(unchecked: "eve")), id: id)
         guard case .success(let body, _) = other.result else { return #expect(Bool(false)) }
         #expect(body["results"]?.arrayValue?.first?["changed"] == false)
+        // Nothing to delete at first; the same request later must not delete what has come since.
+        let deletion = #"{"documents":[{"app":"com.example.notes","target":"all"}]}"#
+        let second = RandomID.random()
+        let refused = try world.ask(.delete, deletion, id: second)
+        try world.apply(notes, "all", .config, #"{"values":{}}"#)
+        #expect(try world.ask(.delete, deletion, id: second) == refused)
+        #expect(world.document(.desired(.all, notes, .config))?.isTombstone == false)
     }
 
     @Test("viewers read, and change nothing")
