@@ -95,7 +95,7 @@ struct DesiredStateTests {
     func tooLarge() throws {
         let world = try World()
         world.connect()
-        let text = String(repeating: "x", count: 65_000)
+        let text = String(repeating: "x", count: 65_400)
         let failure = try world.failure(
             .apply,
             """

@@ -32,6 +32,13 @@ struct RequestTests {
         let other = try world.ask(.apply, Self.change, as: .operator(Name(unchecked: "eve")), id: id)
         guard case .success(let body, _) = other.result else { return #expect(Bool(false)) }
         #expect(body["results"]?.arrayValue?.first?["changed"] == false)
+        // Nothing to delete at first; the same request later must not delete what has come since.
+        let deletion = #"{"documents":[{"app":"com.example.notes","target":"all"}]}"#
+        let second = RandomID.random()
+        let refused = try world.ask(.delete, deletion, id: second)
+        try world.apply(notes, "all", .config, #"{"values":{}}"#)
+        #expect(try world.ask(.delete, deletion, id: second) == refused)
+        #expect(world.document(.desired(.all, notes, .config))?.isTombstone == false)
     }
 
     @Test("viewers read, and change nothing")
@@ -123,17 +130,22 @@ struct RequestTests {
         switch verb {
         case .apps, .devices:
             expected = verb == .apps ? 400 : 2_500
-            for number in 0..<expected {
-                var status = Status.fresh(DeviceID(unchecked: "device-number-\(number)"), mail, at: world.now)
-                if verb == .apps { status.authMessage = String(repeating: "m", count: 900) }
-                world.report(status)
-            }
+            world.handle(
+                .messages(
+                    (0..<expected).map { number in
+                        var status = Status.fresh(DeviceID(unchecked: "device-number-\(number)"), mail, at: world.now)
+                        if verb == .apps { status.authMessage = String(repeating: "m", count: 900) }
+                        return .init(
+                            topic: world.identity.topic(.reply(status.device, mail, .status)), payload: status.wire,
+                            isRetained: true)
+                    }))
         case .policies, .history, .status:
             expected = 400
             let text = String(repeating: "v", count: 1_000)
-            for number in 0..<expected {
-                try world.apply(AppID(unchecked: "app-\(number)"), "all", .config, #"{"values":{"a":"\#(text)"}}"#)
+            let changes = (0..<expected).map {
+                #"{"app":"app-\#($0)","target":"all","aspect":"config","value":{"values":{"a":"\#(text)"}}}"#
             }
+            try world.body(.apply, #"{"changes":[\#(changes.joined(separator: ","))]}"#)
         default: break
         }
         var rows: [JSONValue] = []

@@ -168,6 +168,9 @@ struct StatusTests {
         let back = try Status(
             wire: #require(apps.first).json, fleet: World.fleetID, device: till, app: mail)
         #expect(back == status)
+        // A million of them should fit into memory.
+        let fresh = Status.fresh(till, mail, at: world.now)
+        #expect(StatusDetail.encode(fresh).count < 120 && fresh.wire.count > 1_400)
     }
 
     @Test("the summary that triggers keep is the one that a count of all rows gives")

@@ -97,8 +97,7 @@ final class World {
 
     // MARK: Devices
 
-    func online(_ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID = .random())
-    {
+    func online(_ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID = .random()) {
         let presence = Presence(
             state: .online, incarnation: incarnation, boot: boot, connection: connection, since: now, agent: "1.0",
             apps: [])

@@ -45,7 +45,7 @@ struct Collector {
         let text: String
     }
 
-    /// Beyond this a status lies about revisions: no controller has ever given one out.
+    /// Beyond this, and what was given out, a status lies: no controller gets so far.
     static let largestRevision: Int64 = 1 << 50
 
     init(
@@ -109,7 +109,7 @@ struct Collector {
     private mutating func collect(_ status: Status, isRetained: Bool) throws {
         let name = status.device
         let received = status.policies.reduce(0) { max($0, $1.received) }
-        guard received < Self.largestRevision else {
+        guard received <= max(latest, Self.largestRevision) else {
             return notices.append(Notice(device: name, text: "claims a revision that cannot be"))
         }
         highest = max(highest, received)

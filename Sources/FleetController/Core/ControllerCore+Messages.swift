@@ -17,7 +17,7 @@ extension ControllerCore {
                 } catch {
                     refused.add(message.topic, "\(error)")
                 }
-            case .presence(.controller): answerOwnPresence(message, &turn)
+            case .presence(.controller): readOwnPresence(message, &turn)
             case .desired, .groupMeta, .membership, .trust: try receiveDesired(message, address, &turn)
             case .barrier(.controller):
                 guard case .looking(let readBack) = phase, message.payload == readBack.barrier else { continue }
@@ -82,10 +82,34 @@ extension ControllerCore {
         }
     }
 
-    /// An earlier connection's will may come late: whoever reads it should not believe it.
-    private func answerOwnPresence(_ message: Message, _ turn: inout Turn) {
+    /// The own presence as the broker tells it: an earlier connection's will may come late, and another controller may
+    /// run on a copy of this home. Of two the one that has run longer gives up.
+    private mutating func readOwnPresence(_ message: Message, _ turn: inout Turn) {
+        if let other = try? Presence(json: message.payload, limit: Presence.maximumSize),
+            (other.since, other.connection.text) > (startedAt, instance.text),
+            rivals.count(at: turn.now) >= Rivals.patience
+        {
+            return turn.stop(
+                "another controller of this fleet has taken over this one's connection \(Rivals.patience) times within a"
+                    + " minute: a fleet has one controller. Is a copy of its home in use elsewhere?")
+        }
         guard case .serving = phase, message.payload != presence.json else { return }
         turn.publish(message.topic, presence.json, retain: true)
+    }
+}
+
+/// How often another controller was seen within the last minute, at most once a connection.
+struct Rivals {
+    static let patience = 3
+    /// Whether it was on the present connection.
+    var isSeen = false
+    private var times: [Timestamp] = []
+
+    mutating func count(at now: Timestamp) -> Int {
+        times.removeAll { $0.advanced(bySeconds: 60) <= now || $0 > now }
+        if !isSeen { times.append(now) }
+        isSeen = true
+        return times.count
     }
 }
 

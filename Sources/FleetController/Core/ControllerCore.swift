@@ -18,6 +18,8 @@ package struct ControllerCore: ~Copyable {
     /// Answers to questions, for those who ask again: they change nothing, so memory is enough.
     var answers = AnswerCache()
     var schedule = Schedule()
+    /// When this fleet's controller was found to run elsewhere too.
+    var rivals = Rivals()
     /// The latest time that was signed: it only rises, as those who count on it require.
     var signedTime = Timestamp(milliseconds: 0)
 
@@ -72,6 +74,7 @@ package struct ControllerCore: ~Copyable {
 
     private mutating func connected(_ turn: inout Turn) throws {
         let session = try store.transaction { try $0.beginSession() }
+        rivals.isSeen = false
         let readBack = ReadBack(barrier: barrier(session))
         phase = .looking(readBack)
         turn.effects.append(

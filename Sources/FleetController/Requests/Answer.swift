@@ -51,6 +51,9 @@ struct Page: JSONWritable {
         rows += more
     }
 
+    /// Ends the page here, though there is room.
+    mutating func end(behind last: String) { next = next ?? last }
+
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member(name) { writer in

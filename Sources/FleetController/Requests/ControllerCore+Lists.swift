@@ -30,7 +30,8 @@ extension ControllerCore {
         let start = request.page?.split(separator: "/", maxSplits: 1).map { String($0) } ?? []
         var page = Page("groups")
         var last = ""
-        for (group, priority) in try transaction.groups(from: start.first ?? "", limit: Self.fetch) {
+        let groups = try transaction.groups(from: start.first ?? "", limit: Self.fetch)
+        for (group, priority) in groups {
             var members = try transaction.members(of: group).map(\.text)
             if group.text == start.first { members.removeAll { $0 <= start.last ?? "" } }
             if group.text == start.first, members.isEmpty, start.count > 1 { continue }
@@ -46,6 +47,7 @@ extension ControllerCore {
                 last = "\(group)/\(part.last ?? "")"
             } while !members.isEmpty
         }
+        if groups.count == Self.fetch { page.end(behind: last) }
         return page.answer
     }
 

@@ -41,7 +41,12 @@ extension ControllerCore {
             answers.keep(answer, for: key)
             return answer
         } catch let error as Response.Failure {
-            return Response(id: request.id, result: .failure(error)).json
+            let response = Response(id: request.id, result: .failure(error)).json
+            // Refused for good: the same request, sent again, must not be carried out behind the operator's back.
+            if verb.isChange, error.code == .conflict || error.code == .notFound || error.code == .expired {
+                try? store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
+            }
+            return response
         } catch let error as FleetProtocolError {
             return Response(id: request.id, result: .failure(Response.Failure(error))).json
         } catch let error as FleetControllerError where error.code != .corrupt {

@@ -60,7 +60,10 @@ package struct ControllerService: Service {
                 try? await gracefulShutdown()
                 return .success(())
             }
-            group.addTask { await Result { try await ConnectionWatch(logger).run(client, engine) } }
+            group.addTask {
+                await ConnectionWatch(logger).run(client, engine)
+                return .success(())
+            }
             group.addTask {
                 for await batch in client.messages.batches(of: 1_000) { await engine.receive(batch) }
                 return .success(())
