@@ -20,18 +20,26 @@ extension AppConnect {
             } catch {
                 problem = error
             }
-            let isNew = state.withLock { state in
-                state.outbox = []
-                state.drop = nil
-                return state.session.connectionState != .disconnected(problem)
-            }
-            perform { $0.lost(problem) }
+            let isNew = connectionEnded(problem)
             if isNew { environment.logger.debug("not connected to the agent", metadata: ["reason": "\(problem)"]) }
             let again = clock.now + backOff.next(after: clock.now - start, spread: .random(in: 0...1))
             while !isStopped, clock.now < again {
                 environment.wake.wait(for: nil, writing: false, atMost: again - clock.now)
             }
         }
+    }
+
+    /// Takes back what was not written and tells the session at once: or a line of this connection, written by another
+    /// thread in between, would stand before the next registration. Says whether the problem is a new one.
+    private func connectionEnded(_ problem: AppConnectError) -> Bool {
+        let (isNew, aftermath) = state.withLock { state in
+            let isNew = state.session.connectionState != .disconnected(problem)
+            state.outbox = []
+            state.drop = nil
+            return (isNew, state.take(state.session.lost(problem)))
+        }
+        finish(aftermath)
+        return isNew
     }
 
     private var isStopped: Bool { state.withLock { $0.session.isStopped } }

@@ -50,7 +50,7 @@ struct HostileAgentTests {
     @Test("frames before the welcome, and deliveries before ready, drop the connection")
     func wrongOrder() throws {
         for frame in [
-            AgentFrame.ready(.initial), .deliver(number: 1, .managed(.managed)), .activity(isActive: false),
+            AgentFrame.ready(.initial), .deliver(number: 1, .managed(.managed)),
         ] {
             var session = Session()
             try session.session.start(as: Session.registration())

@@ -220,6 +220,31 @@ struct LinkTests {
         }
     }
 
+    @Test("the first line of every connection is the registration, whatever other threads write meanwhile")
+    func registrationFirst() async throws {
+        try await withApp { appConnect, agent in
+            var peer = try agent.ready()
+            let isOver = Flag()
+            defer { isOver.set() }
+            for _ in 0..<3 {
+                DispatchQueue.global().async {
+                    while !isOver.isSet { _ = try? appConnect.requestCopy() }
+                }
+            }
+            for _ in 0..<5 {
+                peer.close()
+                peer = try agent.welcome().0
+                while let frame = try peer.next() { if case .blocked = frame { break } }
+            }
+        }
+    }
+
+    private final class Flag: Sendable {
+        private let value = Mutex(false)
+        var isSet: Bool { value.withLock { $0 } }
+        func set() { value.withLock { $0 = true } }
+    }
+
     @Test("a message is displayed by the agent, or not")
     func display() async throws {
         let answers = Answers()

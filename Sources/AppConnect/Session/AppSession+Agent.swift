@@ -68,8 +68,7 @@ extension AppSession {
     }
 
     private mutating func receivedActivity(_ isActive: Bool) {
-        guard connection == .open else { return violation("activity before the welcome") }
-        guard phase == .ready else { return }
+        guard connection == .open, phase == .ready else { return }  // An agent tells it to whoever is connected.
         if let opposite = inbox.firstIndex(of: .call(.activity(isActive: !isActive))) {
             inbox.remove(at: opposite)  // The screen was taken and given back before the app could be told.
         } else if !inbox.contains(.call(.activity(isActive: isActive))) {
