@@ -1,4 +1,5 @@
 package import Foundation
+internal import Glibc
 internal import Synchronization
 
 /// A child process of a test: its output by lines, its end, and the signals to disturb it with. It dies with the tests.
@@ -34,44 +35,33 @@ package final class ManagedProcess: Sendable {
     }
 
     private init(_ executable: URL, _ arguments: [String], _ environment: [String: String], _ folder: URL?) throws {
-        let process = Process()
-        // Children of a test body inherit blocked signals; and none may outlive the tests.
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
-            ["--default-signal=TERM,HUP,INT", "setpriv", "--pdeathsig", "KILL", "--", executable.path] + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        if let folder { process.currentDirectoryURL = folder }
-        let input = Pipe()
-        let output = Pipe()
-        let errors = Pipe()
-        process.standardInput = input
-        process.standardOutput = output
-        process.standardError = errors
+        let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
+        let words =
+            ["/usr/bin/env", "-C", folder?.path ?? ".", "setpriv", "--pdeathsig", "KILL", "--", executable.path]
+            + arguments
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
+        pid = try Self.spawn(words, variables, [input.reading, output.writing, errors.writing])
+        for descriptor in [input.reading, output.writing, errors.writing] { close(descriptor) }
+        self.input = FileHandle(fileDescriptor: input.writing, closeOnDealloc: true)
+        name = executable.lastPathComponent
         let shared = Shared()
+        state = shared
         let (lines, line) = AsyncStream.makeStream(of: String.self)
-        let partial = Mutex(Data())
-        output.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            partial.withLock { partial in
-                partial.append(data)
-                while let end = partial.firstIndex(of: 0x0A) {
-                    line.yield(String(decoding: partial[partial.startIndex..<end], as: UTF8.self))
-                    partial.removeSubrange(partial.startIndex...end)
-                }
-                if data.isEmpty, !partial.isEmpty { line.yield(String(decoding: partial, as: UTF8.self)) }
-            }
-            if data.isEmpty {
-                handle.readabilityHandler = nil
-                line.finish()
-            }
+        self.lines = lines
+        Self.read(output.reading) { text in
+            line.yield(text)
+        } atEnd: {
+            line.finish()
         }
-        errors.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil }
-            shared.state.withLock { $0.errors += String(decoding: data, as: UTF8.self) }
+        Self.read(errors.reading) { text in
+            shared.state.withLock { $0.errors += text + "\n" }
+        } atEnd: {
         }
-        process.terminationHandler = { process in
-            let status = process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+        let pid = pid
+        Thread.detachNewThread {
+            var raw: Int32 = 0
+            while waitpid(pid, &raw, 0) < 0, errno == EINTR {}
+            let status = raw & 0x7F == 0 ? raw >> 8 & 0xFF : -(raw & 0x7F)
             let waiting = shared.state.withLock { state in
                 state.status = status
                 defer { state.waiting = [] }
@@ -79,16 +69,74 @@ package final class ManagedProcess: Sendable {
             }
             for continuation in waiting { continuation.resume(returning: status) }
         }
-        do {
-            try process.run()
-        } catch {
-            throw TestFailure("\(executable.path) could not be started: \(error)")
+    }
+
+    /// Both ends of a pipe that no other child inherits.
+    private struct Pipe {
+        let reading: Int32
+        let writing: Int32
+
+        init() throws {
+            var ends: [Int32] = [-1, -1]
+            guard pipe(&ends) == 0 else { throw TestFailure("no pipe could be made: errno \(errno)") }
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            (reading, writing) = (ends[0], ends[1])
         }
-        self.lines = lines
-        self.pid = process.processIdentifier
-        self.name = executable.lastPathComponent
-        self.state = shared
-        self.input = input.fileHandleForWriting
+    }
+
+    /// Starts a child with these descriptors as its 0, 1 and 2, no other, and signals as they are by default.
+    private static func spawn(
+        _ words: [String], _ variables: [String], _ descriptors: [Int32]
+    ) throws -> Int32 {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (target, descriptor) in descriptors.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(target))
+        }
+        for descriptor in 3..<512 { posix_spawn_file_actions_addclose(&actions, Int32(descriptor)) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var (none, all) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        var argumentPointers = words.map { strdup($0) } + [nil]
+        var variablePointers = variables.map { strdup($0) } + [nil]
+        defer { for pointer in argumentPointers + variablePointers { free(pointer) } }
+        var pid: pid_t = 0
+        let status = posix_spawnp(&pid, words[0], &actions, &attributes, &argumentPointers, &variablePointers)
+        guard status == 0 else { throw TestFailure("\(words.joined(separator: " ")) could not be started: errno \(status)") }
+        return pid
+    }
+
+    /// Reads a descriptor by lines on a thread of its own, to its end.
+    private static func read(
+        _ descriptor: Int32, line: @escaping @Sendable (String) -> Void, atEnd: @escaping @Sendable () -> Void
+    ) {
+        Thread.detachNewThread {
+            var partial: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = Glibc.read(descriptor, &buffer, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { break }
+                for byte in buffer[..<count] {
+                    if byte == 0x0A {
+                        line(String(decoding: partial, as: UTF8.self))
+                        partial = []
+                    } else {
+                        partial.append(byte)
+                    }
+                }
+            }
+            if !partial.isEmpty { line(String(decoding: partial, as: UTF8.self)) }
+            close(descriptor)
+            atEnd()
+        }
     }
 
     /// What it has written to standard error so far.
