@@ -35,6 +35,20 @@ struct DesiredStateTests {
         #expect(world.topics(of: "/desired/").isEmpty)
     }
 
+    @Test("an equal value applied again is a change, so that it ends retirements that came later")
+    func again() throws {
+        let world = try World()
+        world.connect()
+        let first = try world.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        let body = try world.body(
+            .apply,
+            #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"auth","value":{"state":"authorized"}}],"again":true}"#
+        )
+        let second = try #require(body["results"]?.arrayValue?.first?["revision"]?.integerValue)
+        #expect(second > first)
+        #expect(world.document(.desired(.all, mail, .auth))?.change.number == second)
+    }
+
     @Test("a change made from a revision that has moved is refused, with its place, and nothing of it happens")
     func conflict() throws {
         let world = try World()

@@ -12,12 +12,18 @@ struct Apply: AsyncParsableCommand {
               fleetctl apply -f policy.yaml
               fleetctl apply -f policy.yaml --wait=2m --why "ticket 4711"
               generate-policy | fleetctl apply -f - --wait
+              fleetctl apply -f policy.yaml --again      authorizes apps that have retired themselves since
             """)
 
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp("A policy file; - is standard input. May be repeated.", valueName: "file"))
     var file: [String]
+    @Flag(
+        help: """
+            Send also what is so already. A retirement ends only by an auth document that is newer than it: this is one.
+            """)
+    var again = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
@@ -26,7 +32,7 @@ struct Apply: AsyncParsableCommand {
     func run() async throws {
         let policies = try PolicyFile(try file.map(Arguments.read))
         for warning in policies.warnings { Terminal.note("\(warning.place): warning: \(warning.message)") }
-        let request = ApplyRequest(changes: policies.changes, why: reason.why)
+        let request = ApplyRequest(changes: policies.changes, why: reason.why, isAgain: again)
         try await fleet.reach { controller in
             let body = try await controller.ask(.apply, request)
             Warnings.show(in: body)

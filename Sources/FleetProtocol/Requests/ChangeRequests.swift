@@ -20,10 +20,13 @@ package struct ApplyRequest: Hashable, Sendable {
     package let changes: [Change]
     /// For the history, in the operator's words.
     package let why: String?
+    /// Whether what is so already is a change all the same: a new auth document ends retirements that came later.
+    package let isAgain: Bool
 
-    package init(changes: [Change], why: String? = nil) {
+    package init(changes: [Change], why: String? = nil, isAgain: Bool = false) {
         self.changes = changes
         self.why = why
+        self.isAgain = isAgain
     }
 }
 
@@ -31,20 +34,23 @@ extension ApplyRequest: JSONCodable {
     package init(from reader: inout JSONReader) throws {
         var changes: [Change]?
         var why: String?
+        var isAgain = false
         try reader.object { name, value in
             switch name {
             case "changes": changes = try value.values(limit: 10_000)
             case "why": why = try value.message()
+            case "again": isAgain = try value.bool()
             default: break
             }
         }
-        self.init(changes: try required(changes, "changes"), why: why)
+        self.init(changes: try required(changes, "changes"), why: why, isAgain: isAgain)
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("changes", changes)
             writer.member("why", ifPresent: why)
+            if isAgain { writer.member("again", true) }
         }
     }
 }

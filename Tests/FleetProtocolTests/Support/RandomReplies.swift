@@ -87,7 +87,7 @@ extension SeededGenerator {
                 return ApplyRequest.Change(
                     app: $0.app(), layer: $0.layer(), aspect: aspect, value: try $0.value(of: aspect),
                     basedOn: $0.maybe { $0.count() })
-            }, why: maybe { $0.text() })
+            }, why: maybe { $0.text() }, isAgain: chance(30))
     }
 
     mutating func selection() throws -> SelectionRequest {
