@@ -178,7 +178,7 @@ struct PolicyFileTests {
         let text = Self.head + "  log-level: {level: info}\n"
         #expect(
             Self.mistakes(text + "---\n" + text)
-                == ["p.yaml:10:3: log-level of com.example.mail for all already stands at p.yaml:5:3"])
+                == ["p.yaml:11:3: log-level of com.example.mail for all already stands at p.yaml:5:3"])
         let error = #expect(throws: PolicyFile.Mistakes.self) {
             try PolicyFile([("a.yaml", Array(text.utf8)), ("b.yaml", Array(text.utf8))])
         }
@@ -217,20 +217,16 @@ struct PolicyFileTests {
             text += "a\(level): &a\(level) [\(Array(repeating: "*a\(level - 1)", count: 9).joined(separator: ","))]\n"
         }
         let whole = Self.head + "  dlp: {openIn: {policy: whitelist, apps: *a12}}\n"
-        let mistakes = Self.mistakes(text + whole)
-        #expect(mistakes.count < 300_000)
-        #expect(!mistakes.isEmpty)
+        #expect((1...100).contains(Self.mistakes(text + whole).count))
     }
 
     @Test("with too large a configuration is refused before anything is sent")
     func tooLarge() {
         let value = String(repeating: "x", count: 63_000)
-        #expect(
-            Self.mistakes(Self.head + "  config: {a: \(value)}\n")
-                == ["p.yaml:5:11: spec.config: 63027 bytes, where at most 63488 are allowed"].filter { _ in false })
+        #expect(Self.mistakes(Self.head + "  config: {a: \(value)}\n") == [])
         #expect(
             Self.mistakes(Self.head + "  config: {a: \(value)\(value)}\n")
-                == ["p.yaml:5:11: spec.config: 126026 bytes, where at most 63488 are allowed"])
+                == ["p.yaml:5:11: spec.config: 126027 bytes, where at most 63488 are allowed"])
     }
 
     @Test("warns of what is allowed and may not be meant")

@@ -1,0 +1,248 @@
+import FleetHome
+import FleetProtocol
+import Foundation
+import Mosquitto
+import TestSupport
+import Testing
+
+@testable import FleetCommands
+
+@Suite("fleetctl")
+struct CommandTests {
+    private static let policy = PolicyFileTests.head + "  log-level: {level: info}\n"
+    private static let applied = JSONValue.object([
+        "results": [
+            .object([
+                "app": "com.example.mail", "target": "all", "aspect": "log-level", "revision": 7, "changed": true,
+            ])
+        ],
+        "warnings": ["it is late"],
+    ])
+
+    private static func progress(pending: Int64) -> JSONValue {
+        var counts = OutcomeCounts()
+        counts.applied = 2 - pending
+        counts.pending = pending
+        let row = StatusRow(app: AppID(unchecked: "com.example.mail"), policy: .logLevel, counts: counts, offline: 0)
+        return .object([
+            "rows": [row.value],
+            "waiting": .array(
+                pending == 0
+                    ? []
+                    : [
+                        .object([
+                            "device": "till-1", "app": "com.example.mail", "policy": "logLevel", "outcome": "pending",
+                            "online": true,
+                        ])
+                    ]),
+        ])
+    }
+
+    @Test("applies a file, and waits until everyone has followed")
+    func apply() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { asked, count in
+                asked.verb == .apply
+                    ? .success(Self.applied, next: nil) : .success(Self.progress(pending: count < 3 ? 1 : 0), next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait", "--why", "a test")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(
+                result.output == """
+                    APP               TARGET  ASPECT     REVISION  CHANGE
+                    com.example.mail  all     log-level         7  changed
+
+                    2 applied
+                    """)
+            #expect(result.errors.contains("warning: it is late"))
+            let asked = controller.asked
+            #expect(asked.map(\.verb) == [.apply, .progress, .progress, .progress])
+            #expect(asked.first?.user.text == "@operator.admin")
+            #expect(
+                asked.first?.body.jsonText
+                    == #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"log-level","value":{"level":"info"}}],"why":"a test"}"#
+            )
+        }
+    }
+
+    @Test("says who has not followed in time, and ends with 3")
+    func notConverged() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { asked, _ in
+                .success(asked.verb == .apply ? Self.applied : Self.progress(pending: 1), next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait=1s")
+            #expect(result.status == 3)
+            #expect(
+                result.errors.contains(
+                    "1 answers have not come within 1s:\n  till-1 com.example.mail logLevel: pending"))
+        }
+    }
+
+    @Test("sends nothing of a file with a mistake, and ends with 1")
+    func mistake() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in nil }
+            let file = try fleet.write(Self.policy.replacing("info", with: "trace"), to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file)
+            #expect(result.status == 1)
+            #expect(result.errors.hasPrefix("\(file):5:22: spec.log-level.level: unknown value 'trace'"))
+            #expect(controller.asked.isEmpty)
+        }
+    }
+
+    @Test("reads standard input, and shows a refusal in the controller's words")
+    func refusal() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { _, _ in .failure(.init(.conflict, "it has moved", at: "changes[0]")) }
+            let result = try await fleet.fleetctl("apply", "-f", "-", input: Self.policy)
+            #expect(result.status == 1)
+            #expect(result.errors.contains("fleetctl: refused: it has moved (changes[0])"))
+        }
+    }
+
+    @Test("sends the same bytes again when no answer comes")
+    func repeated() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, count in
+                count == 0 ? nil : .success(.object(["rows": []]), next: nil)
+            }
+            let result = try await fleet.fleetctl("status", "-o", "json")
+            #expect(result.status == 0)
+            #expect(result.output == "[]")
+            #expect(controller.asked.count == 2)
+            #expect(controller.asked.first?.bytes == controller.asked.last?.bytes)
+        }
+    }
+
+    @Test("joins the pages of a list")
+    func pages() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, count in
+                .success(
+                    .object(["groups": [.object(["group": .string("g\(count)"), "priority": 1, "devices": []])]]),
+                    next: count < 2 ? "p\(count)" : nil)
+            }
+            let result = try await fleet.fleetctl("group", "list")
+            #expect(result.output.split(separator: "\n").map { $0.prefix(5) } == ["GROUP", "g0   ", "g1   ", "g2   "])
+            #expect(controller.asked.map { $0.body["page"]?.stringValue } == [nil, "p0", "p1"])
+        }
+    }
+
+    @Test("says that the controller is not running, or the broker, and ends with 4")
+    func unreachable() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let alone = try await fleet.fleetctl("status")
+            #expect(alone.status == 4)
+            #expect(alone.errors.hasPrefix("fleetctl: the controller is not running\n"))
+            await fleet.broker.stop()
+            let lost = try await fleet.fleetctl("status")
+            #expect(lost.status == 4)
+            #expect(lost.errors.hasPrefix("fleetctl: no broker answers at 127.0.0.1:\(fleet.broker.port): "))
+        }
+    }
+
+    @Test("a viewer asks under its own name")
+    func viewer() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in .failure(.init(.forbidden, "viewers may only look")) }
+            #expect(try await fleet.fleetctl("user", "add", "eve", "--viewer").status == 0)
+            try await until("the broker knows the viewer") {
+                let result = try await fleet.fleetctl("group", "delete", "kiosk", "--as", "@viewer.eve")
+                return result.status == 1 && result.errors.contains("refused: viewers may only look")
+            }
+            #expect(controller.asked.last?.user.text == "@viewer.eve")
+        }
+    }
+
+    @Test("enrols a device with the floors that the controller says, and not without them")
+    func enrolment() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            #expect(try await fleet.fleetctl("enroll", "device", "till-1", "--out", "first").status == 0)
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let refused = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second")
+            #expect(refused.status == 4)
+            #expect(refused.errors.contains("--without-floors"))
+            #expect(try fleet.home.incarnation(of: DeviceID(unchecked: "till-1")) == 1)
+
+            var floors = Floors(trust: try fleet.home.trust(), epoch: 3)
+            floors.set("a", epoch: 2, revision: 9)
+            let answer = floors.value
+            let controller = try await fleet.controller { _, _ in .success(answer, next: nil) }
+            let result = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second", "-o", "json")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(controller.asked.map(\.body.jsonText) == [#"{"device":"till-1"}"#])
+            let agent = try JSONValue(
+                json: Array(Data(contentsOf: fleet.folder.appendingPathComponent("second/agent.json"))), limit: 65_536)
+            #expect(agent["incarnation"] == 2)
+            #expect(agent["epoch"] == 3)
+            #expect(agent["floors"] == .object(["a": [2, 9]]))
+        }
+    }
+
+    @Test("watch shows what happens, one object a line, and nothing of before")
+    func watch() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let client = try await fleet.client()
+            let id = fleet.home.context.fleet
+            let device = DeviceID(unchecked: "till-1")
+            let app = AppID(unchecked: "com.example.mail")
+            func event(_ number: Int64) -> [UInt8] {
+                AppEvent(
+                    header: EventHeader(
+                        device: device, app: app, incarnation: 1, boot: 1, number: number, oldest: 1,
+                        at: Timestamp(milliseconds: 0)),
+                    kind: .ready
+                ).json
+            }
+            let topic = Address.reply(device, app, .event).topic(in: id)
+            try await client.publish(event(1), to: topic, retain: true)
+            let watch = try await fixture.process(
+                try program(named: "fleetctl"), ["watch", "-o", "json", "--home", fleet.home.path])
+            // The feed is there once somebody hears what is published.
+            try await until("the feed has begun") {
+                try await client.publish(event(2), to: topic) == .success
+            }
+            var lines = watch.lines.makeAsyncIterator()
+            let line = try #require(await lines.next())
+            let value = try JSONValue(json: Array(line.utf8), limit: 4_096)
+            #expect(value["kind"] == "event")
+            #expect(value["number"] == 2)
+            #expect(value["device"] == "till-1")
+        }
+    }
+
+    @Test("wrong usage ends with 64")
+    func usage() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            #expect(try await fleet.fleetctl("apply").status == 64)
+            #expect(try await fleet.fleetctl("status", "not an id").status == 64)
+            #expect(try await fleet.fleetctl("delete", "com.example.mail").status == 64)
+            #expect(try await fleet.fleetctl("--help").output.contains("EXIT STATUS"))
+        }
+    }
+
+    @Test("the example policy is right")
+    func example() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let data = try Data(contentsOf: root.appendingPathComponent("deploy/examples/policy.yaml"))
+        let file = try PolicyFile([("policy.yaml", Array(data))])
+        #expect(Set(file.changes.map(\.aspect)) == Set(Aspect.allCases))
+        #expect(Set(file.changes.map(\.layer.description)) == ["all", "group/kiosk", "device/till-0001"])
+        #expect(file.warnings.isEmpty)
+    }
+}
