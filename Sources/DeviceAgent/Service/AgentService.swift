@@ -63,6 +63,7 @@ private final class AgentRunner: Sendable {
     private let parts = Mutex<Parts?>(nil)
     private let failed: @Sendable (any Error) -> Void
     private let displayQueue = DispatchQueue(label: "fleet-agent.display")
+    private let codeQueue = DispatchQueue(label: "fleet-agent.code")
 
     private struct State {
         var core: DeviceCore
@@ -171,10 +172,8 @@ private final class AgentRunner: Sendable {
             display(text, parts) { isShown in
                 parts.inbox.add(.displayed(link, id: id, isShown))
             }
-        case .checkCode(let app, let address, let link, let text, let code):
-            displayQueue.async {
-                parts.inbox.add(.codeChecked(app, address, link, isRight: code.matches(text)))
-            }
+        case .checkCode(let check, let text, let code):
+            codeQueue.async { parts.inbox.add(.codeChecked(check, isRight: code.matches(text))) }
         case .log(let entry): log(entry)
         }
     }
