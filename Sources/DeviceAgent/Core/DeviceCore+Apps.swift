@@ -27,6 +27,7 @@ extension DeviceCore {
     }
 
     private mutating func refuse(_ link: LinkID, _ reason: AgentFrame.Refusal, _ message: String) {
+        log(.warning, "refused a connection", message, app: links[link])
         batch.effects.append(.send(link, .refused(reason, message: message)))
         batch.effects.append(.close(link))
     }
