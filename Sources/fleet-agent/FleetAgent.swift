@@ -1,5 +1,6 @@
 public import ArgumentParser
 import DeviceAgent
+import Glibc
 public import Logging
 import ServiceLifecycle
 import UnixSignals
@@ -9,6 +10,11 @@ struct FleetAgent: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet-agent",
         abstract: "Keeps the policy of every app on one device, and tells the apps and the fleet.",
+        discussion: """
+            Examples:
+              fleet-agent run --config /etc/fleetbus/agent.json
+              fleet-agent code --config /etc/fleetbus/agent.json --app com.example.mail
+            """,
         subcommands: [Run.self, Code.self])
 }
 
@@ -16,7 +22,22 @@ extension FleetAgent {
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Run the agent of this device until it is told to end (SIGTERM or SIGINT).",
-            discussion: "Example: fleet-agent run --config /etc/fleetbus/agent.json")
+            discussion: """
+                The folder of agent.json, as `fleetctl enroll device` makes it, holds all the agent needs: \
+                credentials.json (mode 0600), state/ (what survives a restart, and the keys of apps), apps.d/ (who may \
+                be which app) and agent.sock, where apps find the agent.
+
+                Without a file in apps.d/, only processes of the agent's own user may be apps. A file allows one app, \
+                by the user it runs as, by a token (then its mode is 0600), or by both; it counts at once:
+                  {"v":1,"app":"com.example.mail","uid":1000}
+                  {"v":1,"app":"com.example.notes","token":"…at least 16 bytes…"}
+
+                Examples:
+                  fleet-agent run --config /etc/fleetbus/agent.json
+                  fleet-agent run --config ./till-1/agent.json --log-level debug
+
+                It ends with status 0 when it was told to, and with 1 and the reason when it cannot start or go on.
+                """)
 
         @Option(help: "The device's agent.json, as `fleetctl enroll device` made it.")
         var config: String
@@ -25,6 +46,7 @@ extension FleetAgent {
         var logLevel = Logger.Level.info
 
         func run() async throws {
+            signal(SIGPIPE, SIG_IGN)  // A display command may end before it has read its text.
             LoggingSystem.bootstrap(StreamLogHandler.standardError)
             var logger = Logger(label: "fleet-agent")
             logger.logLevel = logLevel
@@ -38,7 +60,12 @@ extension FleetAgent {
     struct Code: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Enter the debug code that allows an app to log in detail.",
-            discussion: "The code is read from standard input, without showing it on a terminal.")
+            discussion: """
+                The code is read from standard input, without showing it on a terminal. The agent must run, under the \
+                same user.
+
+                Example: fleet-agent code --config /etc/fleetbus/agent.json --app com.example.mail
+                """)
 
         @Option(help: "The device's agent.json.")
         var config: String

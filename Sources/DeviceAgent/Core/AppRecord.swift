@@ -33,6 +33,8 @@ package struct AppRecord: Hashable, Sendable {
         /// The running time at first receipt, in milliseconds.
         var start: Int64
         var isCodeAccepted = false
+        /// Its time has ended; no clock that is set back begins it anew.
+        var isOver = false
     }
 
     package init(_ registration: Registration, at time: Timestamp) {
@@ -85,25 +87,53 @@ package struct AppRecord: Hashable, Sendable {
     /// A process that is not this one has been told what this installation was told, but answers only for itself: what
     /// was delivered without an answer is delivered again.
     mutating func beginLaunch() {
-        for index in policies.indices {
-            policies[index].sent = nil
-            if policies[index].told?.outcome == .delivered, Policy.allCases[index].isAcknowledgedByApp {
-                policies[index].told = nil
-            }
-        }
-        managedTold.sent = nil
-        availabilityTold.sent = nil
+        for policy in Policy.allCases { self[policy].beginLaunch(isAnswerDue: policy.isAcknowledgedByApp) }
+        managedTold.beginLaunch()
+        availabilityTold.beginLaunch()
     }
 
     /// A new installation has been told nothing.
     mutating func beginInstallation(_ install: RandomID) {
         self.install = install
         wasReady = false
+        forgetTold()
+    }
+
+    /// Nobody knows what this process has been told.
+    mutating func forgetTold() {
         for index in policies.indices {
             policies[index].told = nil
             policies[index].sent = nil
         }
         managedTold = ToldValue()
         availabilityTold = ToldValue()
+    }
+
+    /// The process has taken these of what was under way; the rest was lost with its connection.
+    mutating func keepUnderWay(_ begun: [Int64]) {
+        for index in policies.indices where policies[index].sent.map({ !begun.contains($0.number) }) ?? false {
+            policies[index].sent = nil
+        }
+        if managedTold.sent.map({ !begun.contains($0.number) }) ?? false { managedTold.sent = nil }
+        if availabilityTold.sent.map({ !begun.contains($0.number) }) ?? false { availabilityTold.sent = nil }
+    }
+
+    /// With its ready the process gets the present values. Where they differ from what it was told before, it has to be
+    /// told whatever comes next, also the value of before.
+    mutating func takeReady() {
+        for index in policies.indices where policies[index].told.map({ $0.value != policies[index].value }) ?? false {
+            policies[index].told = nil
+        }
+        if managedTold.told != managed { managedTold.told = nil }
+        if availabilityTold.told != availability { availabilityTold.told = nil }
+    }
+
+    /// The app has learnt new callbacks: what it could not be told before it is told now.
+    mutating func learn(_ callbacks: Set<Callback>) {
+        for policy in Policy.allCases where self[policy].told?.outcome == .unsupported {
+            guard let callback = Callback(of: policy) else { continue }
+            if !implements.contains(callback), callbacks.contains(callback) { self[policy].told = nil }
+        }
+        implements = callbacks
     }
 }

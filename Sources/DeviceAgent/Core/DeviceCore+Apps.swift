@@ -3,6 +3,7 @@ import FleetProtocol
 extension DeviceCore {
     mutating func register(_ link: LinkID, _ registration: Registration, at now: Now) {
         let id = registration.app
+        guard links[link] == nil else { return refuse(link, .invalid, "this connection is registered already") }
         if let process = processes[id] {
             guard state.apps[id]?.launch == registration.launch else {
                 return refuse(link, .inUse, "another process is connected as \(id)")
@@ -22,10 +23,11 @@ extension DeviceCore {
         if state.apps[id] == nil { add(registration, at: now) }
         resume(registration, at: now)
         if session?.isPastFirst == true, session?.fetched.contains(id) == false { fetch([id], at: now) }
-        settle(id, at: now)
+        settle([id], at: now)
     }
 
     private mutating func refuse(_ link: LinkID, _ reason: AgentFrame.Refusal, _ message: String) {
+        log(.warning, "refused a connection", message, app: links[link])
         batch.effects.append(.send(link, .refused(reason, message: message)))
         batch.effects.append(.close(link))
     }
@@ -36,7 +38,12 @@ extension DeviceCore {
         batch.keyEffects.append(.createKeys(app.id))
         state.apps[app.id] = app
         batch.changedApps.insert(app.id)
-        batch.isPresenceDue = session?.isPastFirst == true
+        announceApps()
+    }
+
+    /// The apps of the device have changed: whoever has read its presence learns it.
+    private mutating func announceApps() {
+        if session?.isPresent == true { batch.isPresenceDue = true }
     }
 
     /// Takes up what a process did while no agent listened, or begins its launch.
@@ -45,20 +52,23 @@ extension DeviceCore {
         let isPresenceChanged = app.sdk != registration.sdk || app.implements != registration.implements
         if app.install != registration.install { app.beginInstallation(registration.install) }
         app.sdk = registration.sdk
-        app.implements = registration.implements
-        if let resume = registration.resume, app.launch == registration.launch {
+        app.learn(registration.implements)
+        if let resume = registration.resume {
             processes[app.id]?.phase = .ready
+            app.wasReady = true
+            let newest = (resume.delivered + resume.begun).max() ?? 0
+            if app.launch != registration.launch || newest > app.nextDelivery {
+                // This agent has lost its memory of this process, or some of it.
+                app.forgetTold()
+                app.launch = registration.launch
+                app.nextDelivery = max(app.nextDelivery, newest)
+            }
             for number in resume.delivered { returned(number, &app, at: now) }
             for acknowledgement in resume.acknowledgements { answered(acknowledgement, &app, at: now) }
-            // What was under way and has not begun there will not begin any more: it was lost with the connection.
-            for index in app.policies.indices { app.policies[index].sent = nil }
-            app.managedTold.sent = nil
-            app.availabilityTold.sent = nil
+            app.keepUnderWay(resume.begun)
         } else {
             app.launch = registration.launch
             app.beginLaunch()
-            // A process that this agent does not know has had its ready already, from an agent that lost its memory.
-            if registration.resume != nil { processes[app.id]?.phase = .ready }
         }
         for index in app.policies.indices where Policy.allCases[index].isAcknowledgedByApp {
             app.policies[index].refreshAttempt(at: now.wall)
@@ -66,7 +76,7 @@ extension DeviceCore {
         state.apps[app.id] = app
         batch.changedApps.insert(app.id)
         batch.reportedApps.insert(app.id)
-        if isPresenceChanged, session?.isPastFirst == true { batch.isPresenceDue = true }
+        if isPresenceChanged { announceApps() }
     }
 
     mutating func closed(_ link: LinkID, at now: Now) {
@@ -77,7 +87,7 @@ extension DeviceCore {
     }
 
     mutating func received(_ frame: AppFrame, on link: LinkID, at now: Now) {
-        if case .code(let id, let text) = frame { return receivedCode(id, text, on: link) }
+        if case .code(let id, let text) = frame { return receivedCode(id, text, on: link, at: now) }
         guard let id = links[link], var app = state.apps[id] else {
             return refuse(link, .invalid, "the first line must be a registration")
         }
@@ -101,9 +111,8 @@ extension DeviceCore {
             return batch.effects.append(.display(link, id: number, text: text))
         case .stop: return
         }
-        state.apps[id] = before
         store(app, insteadOf: before)
-        settle(id, at: now)
+        settle([id], at: now)
     }
 
     private func returned(_ number: Int64, _ app: inout AppRecord, at now: Now) {
@@ -124,15 +133,26 @@ extension DeviceCore {
 
     // MARK: Telling the app
 
+    /// Tells the app what it has to be told now.
+    mutating func deliver(to id: AppID) {
+        guard processes[id] != nil, var app = state.apps[id] else { return }
+        let before = app
+        deliver(to: &app)
+        guard app != before else { return }
+        state.apps[id] = app
+        batch.changedApps.insert(id)
+    }
+
     /// Sends what the app has to be told: its ready first, then a loss of authorization, a gain last. One delivery of a
     /// kind is under way at a time; a newer value follows when it has returned.
-    mutating func deliver(to app: inout AppRecord) {
+    private mutating func deliver(to app: inout AppRecord) {
         guard let process = processes[app.id] else { return }
         switch process.phase {
         case .registered:
             // The first ready of an installation waits until it is certain; later ones need no contact.
             guard app.wasReady || isCertain(of: app.id) else { return }
             processes[app.id]?.phase = .readySent
+            app.takeReady()
             batch.effects.append(.send(process.link, .ready(app.properties)))
         case .readySent: return
         case .ready: deliverChanges(to: &app, process.link)
@@ -144,6 +164,8 @@ extension DeviceCore {
         if !isGain {
             tell(.auth, &app, link)
             tellAvailability(&app, link)
+            // A loss comes first: also when it waits for an older value to return.
+            if app[.auth].mustTell, app[.auth].sent?.value != app[.auth].value { return }
         }
         if app.managedTold.told != app.managed, app.managedTold.sent == nil {
             let number = nextNumber(&app)
@@ -165,7 +187,8 @@ extension DeviceCore {
         guard app[policy].mustTell, app[policy].sent == nil else { return }
         let number = nextNumber(&app)
         let value = app[policy].value
-        app[policy].sent = PolicyRecord.Told(number: number, revision: app[policy].received, value: value)
+        app[policy].sent = PolicyRecord.Told(
+            number: number, revision: app[policy].received, value: value, isSubstitute: app[policy].problem != nil)
         let reason = policy == .auth ? app.authReason : .none
         batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: reason))))
     }

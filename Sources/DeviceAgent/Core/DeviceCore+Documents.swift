@@ -2,7 +2,7 @@ import FleetProtocol
 
 extension DeviceCore {
     mutating func received(_ topic: String, _ payload: [UInt8], at now: Now) {
-        guard session != nil, let address = Address(topic: topic, in: enrollment.fleet) else { return }
+        guard session != nil, let address = Address(topic: topic, in: enrollment.fleet), isOurs(address) else { return }
         switch address {
         case .barrier(.device(device)): receivedBarrier(payload, at: now)
         case .hello(device): receivedHello(payload, at: now)
@@ -18,33 +18,49 @@ extension DeviceCore {
         }
     }
 
-    private mutating func receivedDocument(_ topic: String, _ address: Address, _ wire: [UInt8], at now: Now) {
-        do {
-            try accept(wire, at: address, now)
-        } catch let error as FleetProtocolError where error.code == .unknownKey {
-            // The trust document that names the key may be on its way.
-            guard let session, !session.barriers.isEmpty, session.held.count < Self.maximumHeld else {
-                return refuse(topic, error, at: now)
+    /// Whether this device has asked for such a topic. What it has left and what is of no app here may still be on its
+    /// way; it comes again when it is asked for.
+    private func isOurs(_ address: Address) -> Bool {
+        switch address {
+        case .desired(let layer, let app, _):
+            guard state.apps[app] != nil else { return false }
+            return switch layer {
+            case .all: true
+            case .group(let group): isWanted(group)
+            case .device(let id): id == device
             }
-            self.session?.held.append((topic, wire))
-        } catch {
-            refuse(topic, error, at: now)
+        case .groupMeta(let group): return isWanted(group)
+        case .membership(let id): return id == device
+        case .trust, .reply, .presence, .heartbeat, .hello, .received, .barrier, .request, .response: return true
         }
     }
 
-    mutating func retryHeld(isFinal: Bool, at now: Now) {
-        guard let held = session?.held, !held.isEmpty else { return }
-        session?.held = []
-        for (topic, wire) in held {
-            guard let address = Address(topic: topic, in: enrollment.fleet) else { continue }
-            do {
-                try accept(wire, at: address, now)
-            } catch let error as FleetProtocolError where error.code == .unknownKey && !isFinal {
-                session?.held.append((topic, wire))
-            } catch {
-                refuse(topic, error, at: now)
-            }
+    private func isWanted(_ group: GroupID) -> Bool {
+        state.groups.contains(group) || session?.wantedGroups?.contains(group) ?? false
+    }
+
+    private mutating func receivedDocument(_ topic: String, _ address: Address, _ wire: [UInt8], at now: Now) {
+        do {
+            try accept(wire, at: address, now)
+        } catch {
+            dismiss(topic, wire, error, at: now)
         }
+    }
+
+    /// Refuses what has come. What an unknown key has signed is kept all the same, the newest of each topic: the trust
+    /// document that names the key may be on its way; before the barrier that is even likely, and not worth a report.
+    mutating func dismiss(_ topic: String, _ wire: [UInt8], _ error: any Error, at now: Now) {
+        guard let session, (error as? FleetProtocolError)?.code == .unknownKey else {
+            return refuse(topic, error, at: now)
+        }
+        let hasRoom = session.held.count < Self.maximumHeld
+        if hasRoom { self.session?.hold(topic, wire) }
+        if !hasRoom || session.barriers.isEmpty { refuse(topic, error, at: now) }
+    }
+
+    /// Looks again at what was signed by keys that were unknown.
+    mutating func retryHeld(at now: Now) {
+        for (topic, wire) in session?.takeHeld() ?? [] { received(topic, wire, at: now) }
     }
 
     /// Takes a document that is signed by a trusted key, belongs here, and is not older than what was here before.
@@ -109,8 +125,8 @@ extension DeviceCore {
 
     private mutating func took(_ document: DesiredDocument, at now: Now) {
         switch document.address {
-        case .desired(_, let app, _): settle(app, at: now)
-        case .groupMeta: for app in state.apps.keys { settle(app, at: now) }
+        case .desired(_, let app, _): settle([app], at: now)
+        case .groupMeta: settle(state.apps.keys, at: now)
         case .membership:
             // Before the first barrier, all of it is fetched together; later, only what is new.
             if session?.isPastFirst == true, membershipGroups != session?.wantedGroups ?? state.groups {

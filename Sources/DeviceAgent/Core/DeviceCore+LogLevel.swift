@@ -1,12 +1,27 @@
 import FleetProtocol
 
 extension DeviceCore {
+    /// What the documents say about an app's log level at one moment.
+    private struct LevelDecision {
+        /// Reported of the deciding document, also when another one's level is in force.
+        var decision: Decision
+        /// When the level in force ends.
+        var until: Timestamp?
+        /// Whether the level in force needed a code.
+        var isByCode = false
+        /// The first document that waits for its code, and the code.
+        var awaiting: (address: Address, code: DebugCode)?
+    }
+
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
     mutating func settleLogLevel(_ app: inout AppRecord, _ isCertain: Bool, at now: Now) {
         let documents = candidates(app.id, .logLevel)
-        app.levelClocks = clocks(of: app, documents)
+        let clocks = clocks(of: app, documents, at: now)
+        let isEnding = clocks.contains { $1.isOver && app.levelClocks[$0]?.isOver == false }
+        app.levelClocks = clocks
         let before = app.logLevel
-        let (decision, until) = levelDecision(app, documents, at: now)
+        let (decision, until, isByCode) = { ($0.decision, $0.until, $0.isByCode) }(
+            levelDecision(app, documents, at: now))
         let current = app[.logLevel]
         let isKnown = isCertain || decision.source == current.source && decision.revision == current.received
         guard isKnown || decision.value.isTightening(of: current.value) else { return }
@@ -18,81 +33,81 @@ extension DeviceCore {
             app[.logLevel].report(decision.outcome, decision.message, at: now.wall)
         }
         guard app.logLevel != before else { return }
-        let isCodeEntered = documents.contains { document in
-            guard case .aspect(let value) = document.content, case .logLevel(let wish) = value.content else {
-                return false
-            }
-            return document.address == decision.source && needsCode(wish)
-        }
-        let why: LogLevelChange.Why =
-            decision.outcome == .expired ? .expired : isCodeEntered ? .codeEntered : .policy
-        keepLevelChange(of: app.id, from: before, to: app.logLevel, why, until: until, at: now)
+        keepLevelChange(
+            of: app.id, from: before, to: app.logLevel, isEnding ? .expired : isByCode ? .codeEntered : .policy,
+            until: until, at: now)
     }
 
-    /// When each document's time began; kept while its `change` is the same.
+    /// When each document's time began, and whether it is over; kept while its `change` is the same, also while the device
+    /// is out of the group that it speaks to.
     private func clocks(
-        of app: AppRecord, _ documents: [DesiredDocument]
+        of app: AppRecord, _ documents: [DesiredDocument], at now: Now
     ) -> [Address: AppRecord.LevelClock] {
-        var clocks: [Address: AppRecord.LevelClock] = [:]
+        guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
+        var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
         for document in documents {
-            if let known = app.levelClocks[document.address], known.change == document.change {
-                clocks[document.address] = known
-            } else {
-                clocks[document.address] = AppRecord.LevelClock(change: document.change, start: state.running.total)
+            var clock =
+                clocks[document.address].flatMap { $0.change == document.change ? $0 : nil }
+                ?? AppRecord.LevelClock(change: document.change, start: state.running.total)
+            if let wish = document.levelWish {
+                let end = wish.duration.map { clock.start + $0 * 1_000 }
+                if end.map({ state.running.total >= $0 }) ?? false || wish.notAfter.map({ now.wall > $0 }) ?? false {
+                    clock.isOver = true
+                }
             }
+            clocks[document.address] = clock
         }
         return clocks
     }
 
-    private func levelDecision(
-        _ app: AppRecord, _ documents: [DesiredDocument], at now: Now
-    ) -> (Decision, until: Timestamp?) {
+    private func levelDecision(_ app: AppRecord, _ documents: [DesiredDocument], at now: Now) -> LevelDecision {
         if app.latch?.reason == .selfRetired {
             let problem = documents.isEmpty ? nil : "the app has retired itself"
-            return (Decision(.default(of: .logLevel), by: documents.first, problem: problem), nil)
+            return LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first, problem: problem))
         }
-        var level = LogLevel.status
-        var until: Timestamp?
-        var outcome = Outcome.applied
-        var problem: String?
-        for document in documents {
+        var result = LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first))
+        for (index, document) in documents.enumerated() {
             guard case .aspect(let value) = document.content, let clock = app.levelClocks[document.address] else {
                 continue
             }
-            guard case .logLevel(let wish) = value.content else {
-                problem = value.problems[.logLevel] ?? "not understood"
-                level = app.logLevel
+            guard let wish = document.levelWish else {
+                if index == 0 { result.decision.problem = value.problems[.logLevel] ?? "not understood" }
+                result.decision.value = .logLevel(app.logLevel)
                 break
             }
-            let end = wish.duration.map { clock.start + $0 * 1_000 }
-            if end.map({ state.running.total >= $0 }) ?? false || wish.notAfter.map({ now.wall > $0 }) ?? false {
-                outcome = .expired
+            if clock.isOver {
+                if index == 0 { result.decision.outcome = .expired }
                 continue
             }
-            if needsCode(wish), !clock.isCodeAccepted {
-                if outcome == .applied { outcome = .awaitingCode }
-                level = app.logLevel
-                break
+            if let code = wish.neededCode, !clock.isCodeAccepted {
+                if index == 0 { result.decision.outcome = .awaitingCode }
+                result.awaiting = result.awaiting ?? (document.address, code)
+                // Meanwhile the level stays, unless nothing would end it any more.
+                guard app.logLevel.isSensitive else {
+                    result.decision.value = .logLevel(app.logLevel)
+                    break
+                }
+                continue
             }
-            level = wish.level
-            let left = end.map { Timestamp(milliseconds: now.wall.milliseconds + $0 - state.running.total) }
-            until = [left, wish.notAfter].compactMap { $0 }.min()
+            result.decision.value = .logLevel(wish.level)
+            result.isByCode = wish.neededCode != nil
+            let left = wish.duration.map {
+                Timestamp(milliseconds: now.wall.milliseconds + clock.start + $0 * 1_000 - state.running.total)
+            }
+            result.until = [left, wish.notAfter].compactMap { $0 }.min()
             break
         }
-        var decision = Decision(.logLevel(level), by: documents.first, problem: problem)
-        decision.outcome = outcome
-        return (decision, until)
+        return result
     }
-
-    /// Only levels that may show sensitive data ask for a code.
-    private func needsCode(_ wish: LogLevelWish) -> Bool { wish.code != nil && wish.level.isSensitive }
 
     /// The running time at which the app's log level falls back, or is to be looked at because a wall clock time ends it.
     func levelDeadline(of app: AppRecord) -> Int64? {
         var deadline: Int64?
         for document in candidates(app.id, .logLevel) {
-            guard case .aspect(let value) = document.content, case .logLevel(let wish) = value.content else { continue }
-            if let duration = wish.duration, let clock = app.levelClocks[document.address] {
+            guard let wish = document.levelWish, let clock = app.levelClocks[document.address], !clock.isOver else {
+                continue
+            }
+            if let duration = wish.duration {
                 let end = clock.start + duration * 1_000
                 if end > state.running.total { deadline = min(deadline ?? end, end) }
             }
@@ -107,28 +122,41 @@ extension DeviceCore {
 
     // MARK: The code
 
-    /// A person has typed a code for an app: for the deciding document that waits for one.
-    mutating func receivedCode(_ id: AppID, _ text: String, on link: LinkID) {
-        for document in candidates(id, .logLevel) {
-            guard case .aspect(let value) = document.content, case .logLevel(let wish) = value.content,
-                let code = wish.code, needsCode(wish),
-                state.apps[id]?.levelClocks[document.address]?.isCodeAccepted == false
-            else { continue }
-            return batch.effects.append(.checkCode(id, document.address, link, text: text, code))
-        }
-        batch.effects.append(.send(link, .codeResult(false)))
+    /// A person has typed a code for an app: for the first document that waits for one.
+    mutating func receivedCode(_ id: AppID, _ text: String, on link: LinkID, at now: Now) {
+        guard let app = state.apps[id],
+            let (address, code) = levelDecision(app, candidates(id, .logLevel), at: now).awaiting,
+            let clock = app.levelClocks[address]
+        else { return batch.effects.append(.send(link, .codeResult(false))) }
+        let check = CodeCheck(app: id, address: address, change: clock.change, link: link)
+        batch.effects.append(.checkCode(check, text: text, code))
     }
 
-    mutating func codeChecked(_ id: AppID, _ address: Address, _ link: LinkID, _ isRight: Bool, at now: Now) {
-        batch.effects.append(.send(link, .codeResult(isRight)))
-        guard var app = state.apps[id] else { return }
+    mutating func codeChecked(_ check: CodeCheck, _ isRight: Bool, at now: Now) {
+        // Another document may have come meanwhile, with a code of its own.
+        guard var app = state.apps[check.app], let clock = app.levelClocks[check.address],
+            clock.change == check.change
+        else { return batch.effects.append(.send(check.link, .codeResult(false))) }
+        batch.effects.append(.send(check.link, .codeResult(isRight)))
         if isRight {
             let before = app
-            app.levelClocks[address]?.isCodeAccepted = true
+            app.levelClocks[check.address]?.isCodeAccepted = true
             store(app, insteadOf: before)
-            settle(id, at: now)
+            settle([check.app], at: now)
         } else {
-            keepLevelChange(of: id, from: app.logLevel, to: app.logLevel, .codeRefused, until: nil, at: now)
+            keepLevelChange(of: app.id, from: app.logLevel, to: app.logLevel, .codeRefused, until: nil, at: now)
         }
     }
+}
+
+extension DesiredDocument {
+    fileprivate var levelWish: LogLevelWish? {
+        guard case .aspect(let value) = content, case .logLevel(let wish) = value.content else { return nil }
+        return wish
+    }
+}
+
+extension LogLevelWish {
+    /// Only levels that may show sensitive data ask for a code.
+    fileprivate var neededCode: DebugCode? { level.isSensitive ? code : nil }
 }

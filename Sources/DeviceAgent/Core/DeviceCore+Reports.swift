@@ -57,20 +57,26 @@ extension DeviceCore {
             log(.warning, "an event was dropped: the controller has not confirmed any for long", app: oldest.app)
         }
         batch.reportedApps.insert(event.header.app)
-        if session?.isPastFirst == true { send(event) }
+        if session?.isPastFirst == true {
+            let oldest = state.events.first { $0.header.boot == event.header.boot }?.header.number
+            send(event, oldest: oldest ?? event.header.number)
+        }
         if session != nil, session?.eventsDueAt == nil { session?.eventsDueAt = state.running.total + Self.eventRetry }
     }
 
     /// Sends all that the controller has not confirmed, the oldest first.
     mutating func sendEvents(at now: Now) {
-        guard session?.isPastFirst == true else { return }
-        for event in state.events { send(event) }
         session?.eventsDueAt = state.events.isEmpty ? nil : state.running.total + Self.eventRetry
+        guard session?.isPastFirst == true else { return }
+        var oldest: [Int64: Int64] = [:]
+        for event in state.events {
+            let header = event.header
+            send(event, oldest: oldest[header.boot, default: header.number])
+            oldest[header.boot] = oldest[header.boot] ?? header.number
+        }
     }
 
-    private mutating func send(_ event: KeptEvent) {
-        let boot = event.header.boot
-        let oldest = state.events.first { $0.header.boot == boot }?.header.number ?? event.header.number
+    private mutating func send(_ event: KeptEvent, oldest: Int64) {
         batch.effects.append(.publish(event.address, event.wire(oldest: oldest), retain: false))
     }
 

@@ -12,9 +12,12 @@ extension DeviceCore {
 
         let connection: RandomID
         let since: Timestamp
-        var nextBarrier: Int64 = 1
         var barriers: [Int64: Barrier] = [:]
         var isPastFirst = false
+        /// Whether the fleet has been told of this connection.
+        var isPresent = false
+        /// Groups that were subscribed to on this connection.
+        var groups: Set<GroupID>
         /// Apps whose documents were fetched on this connection.
         var fetched: Set<AppID> = []
         /// The groups that are to count once their documents are here.
@@ -22,11 +25,27 @@ extension DeviceCore {
         var isGreeted = false
         /// The time that the controller said last on this connection.
         var controllerTime: Timestamp?
-        /// Documents of unknown keys, until the newest trust is known.
-        var held: [(topic: String, payload: [UInt8])] = []
+        /// What unknown keys have signed, the newest of each topic, for the next trust document.
+        private(set) var held: [(topic: String, payload: [UInt8])] = []
         var reportsDueAt: Int64?
         var areReportsLive = false
         var eventsDueAt: Int64?
+
+        init(_ connection: RandomID, since: Timestamp, groups: [GroupID]) {
+            self.connection = connection
+            self.since = since
+            self.groups = Set(groups)
+        }
+
+        mutating func hold(_ topic: String, _ payload: [UInt8]) {
+            held.removeAll { $0.topic == topic }
+            held.append((topic, payload))
+        }
+
+        mutating func takeHeld() -> [(topic: String, payload: [UInt8])] {
+            defer { held = [] }
+            return held
+        }
     }
 
     static let maximumHeld = 256
@@ -38,7 +57,8 @@ extension DeviceCore {
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
-        session = Session(connection: connection, since: now.wall)
+        session = Session(connection, since: now.wall, groups: state.groups)
+        batch.isPresenceDue = false
         subscribe(
             [
                 .one(.trust), .one(.membership(device)), .one(.presence(.device(device))), .one(.presence(.controller)),
@@ -48,7 +68,10 @@ extension DeviceCore {
 
     mutating func subscribed(_ barrier: Int64) {
         guard let session, let purpose = session.barriers[barrier] else { return }
-        if case .first = purpose { batch.isPresenceDue = true }
+        if case .first = purpose {
+            self.session?.isPresent = true
+            batch.isPresenceDue = true
+        }
         let marker = BarrierMarker(connection: session.connection, counter: barrier)
         batch.effects.append(.publish(.barrier(.device(device)), marker.json, retain: false))
     }
@@ -60,11 +83,11 @@ extension DeviceCore {
         switch purpose {
         case .first:
             session?.isPastFirst = true
-            retryHeld(isFinal: false, at: now)
+            retryHeld(at: now)
             let wanted = membershipGroups
             fetch(Set(state.apps.keys), groups: wanted == state.groups ? nil : wanted, at: now)
         case .documents(let apps, let groups):
-            retryHeld(isFinal: true, at: now)
+            retryHeld(at: now)
             fetched(apps, groups: groups, at: now)
         }
     }
@@ -72,14 +95,22 @@ extension DeviceCore {
     /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new.
     mutating func fetch(_ apps: Set<AppID>, groups: [GroupID]? = nil, at now: Now) {
         let newGroups = (groups ?? []).filter { !state.groups.contains($0) }
-        var filters: [TopicFilter] = newGroups.map { .one(.groupMeta($0)) }
-        for app in apps.sorted() {
-            filters.append(.aspects(.all, app))
-            filters += state.groups.map { .aspects(.group($0), app) }
-            filters.append(.aspects(.device(device), app))
+        if let groups {
+            session?.wantedGroups = groups
+            session?.groups.formUnion(groups)
         }
-        for app in state.apps.keys.sorted() { filters += newGroups.map { .aspects(.group($0), app) } }
-        if let groups { session?.wantedGroups = groups }
+        // An app that comes while groups change has its documents of both.
+        let counting = Set(state.groups).union(session?.wantedGroups ?? []).sorted()
+        var filters: [TopicFilter] = newGroups.map { .one(.groupMeta($0)) }
+        for app in state.apps.keys.sorted() {
+            if apps.contains(app) {
+                filters.append(.aspects(.all, app))
+                filters += counting.map { .aspects(.group($0), app) }
+                filters.append(.aspects(.device(device), app))
+            } else {
+                filters += newGroups.map { .aspects(.group($0), app) }
+            }
+        }
         guard !filters.isEmpty else { return fetched(apps, groups: groups, at: now) }
         subscribe(filters, for: .documents(apps, groups: groups))
     }
@@ -91,13 +122,14 @@ extension DeviceCore {
             session?.reportsDueAt = due
         }
         if let groups, groups == session?.wantedGroups { change(to: groups) }
-        for app in state.apps.keys { settle(app, at: now) }
+        settle(state.apps.keys, at: now)
     }
 
     /// From now on these groups count. What only the others said is forgotten; its marks stay.
     private mutating func change(to groups: [GroupID]) {
+        let left = session?.groups.subtracting(groups) ?? []
         session?.wantedGroups = nil
-        let left = Set(state.groups).subtracting(groups)
+        session?.groups = Set(groups)
         state.groups = groups
         batch.changes.append(.groups(groups))
         guard !left.isEmpty else { return }
@@ -114,8 +146,8 @@ extension DeviceCore {
     }
 
     private mutating func subscribe(_ filters: [TopicFilter], for purpose: Session.Barrier) {
-        guard let number = session?.nextBarrier else { return }
-        session?.nextBarrier += 1
+        nextBarrier += 1
+        let number = nextBarrier
         session?.barriers[number] = purpose
         batch.effects.append(.subscribe(filters, barrier: number))
     }
@@ -154,7 +186,8 @@ extension DeviceCore {
 
     /// An old will may arrive after this connection's presence: whoever is connected says so again.
     mutating func receivedOwnPresence(_ payload: [UInt8]) {
-        guard let session, let said = try? Presence(json: payload, limit: Presence.maximumSize), said.state == .offline,
+        guard !isEnding, let session, let said = try? Presence(json: payload, limit: Presence.maximumSize),
+            said.state == .offline,
             session.barriers.values.allSatisfy({ if case .first = $0 { false } else { true } })
         else { return }
         batch.isPresenceDue = true
@@ -164,6 +197,7 @@ extension DeviceCore {
         for id in processes.keys { batch.reportedApps.insert(id) }
         processes = [:]
         links = [:]
+        isEnding = true
         publishPresence(.offline, at: now)
         batch.isPresenceDue = false
         batch.isClockDue = true
@@ -176,14 +210,15 @@ extension DeviceCore {
         do {
             let hello: Hello = try verified(payload, .hello)
             try check(hello.clock, at: address)
-            guard hello.device == device, let session, hello.connection == session.connection else { return }
+            // A hello can be replayed on its connection: only ever later ones are contact.
+            guard hello.device == device, hello.connection == session?.connection, isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
-            self.session?.isGreeted = true
+            session?.isGreeted = true
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)
-            for app in state.apps.keys { settle(app, at: now) }
+            settle(state.apps.keys, at: now)
         } catch {
-            refuse(address.topic(in: enrollment.fleet), error, at: now)
+            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
         }
     }
 
@@ -191,14 +226,12 @@ extension DeviceCore {
         do {
             let heartbeat: Heartbeat = try verified(payload, .heartbeat)
             try check(heartbeat.clock, at: .heartbeat)
-            // Only after a hello that answered this connection, and only ever later ones: a heartbeat can be replayed.
-            guard let session, session.isGreeted, session.controllerTime.map({ heartbeat.clock.at > $0 }) ?? true else {
-                return
-            }
+            // Only after a hello that answered this connection: a heartbeat says nothing of when it was sent.
+            guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
             contact(heartbeat.clock, at: now)
-            for app in state.apps.keys { settle(app, at: now) }
+            settle(state.apps.keys, at: now)
         } catch {
-            refuse(Address.heartbeat.topic(in: enrollment.fleet), error, at: now)
+            dismiss(Address.heartbeat.topic(in: enrollment.fleet), payload, error, at: now)
         }
     }
 
@@ -211,8 +244,12 @@ extension DeviceCore {
             }
             drop(through: received.mark)
         } catch {
-            refuse(address.topic(in: enrollment.fleet), error, at: now)
+            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
         }
+    }
+
+    private func isLater(_ clock: ControllerClock) -> Bool {
+        session?.controllerTime.map { clock.at > $0 } ?? true
     }
 
     private mutating func contact(_ clock: ControllerClock, at now: Now) {

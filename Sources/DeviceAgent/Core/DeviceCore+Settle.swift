@@ -19,16 +19,15 @@ extension DeviceCore {
         }
     }
 
-    /// Brings an app's state in line with what its layers say, and tells the app. What would loosen anything waits until
-    /// the broker has shown all of it and the controller has confirmed it.
-    mutating func settle(_ id: AppID, at now: Now) {
-        guard let before = state.apps[id] else { return }
-        settleAlone(id, at: now)
-        guard let after = state.apps[id] else { return }
+    /// Brings the state of apps in line with what their layers say; the apps are told at the end of the moment. What would
+    /// loosen anything waits until the broker has shown all of it and the controller has confirmed it.
+    mutating func settle(_ ids: some Sequence<AppID>, at now: Now) {
+        var known = authorizedApps
+        for id in ids { settleAlone(id, at: now) }
         // The whitelist of "all authorized apps" follows from every app's authorization.
-        if (before.authState == .authorized) != (after.authState == .authorized) {
-            for other in state.apps.keys where other != id { settleAlone(other, at: now) }
-            settleAlone(id, at: now)
+        while authorizedApps != known {
+            known = authorizedApps
+            for id in state.apps.keys { settleAlone(id, at: now) }
         }
     }
 
@@ -45,7 +44,7 @@ extension DeviceCore {
         if before.secureServices.isLocked != app.secureServices.isLocked {
             keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
         }
-        deliver(to: &app)
+        batch.settledApps.insert(id)
         store(app, insteadOf: before)
     }
 
@@ -57,14 +56,16 @@ extension DeviceCore {
         batch.reportedApps.insert(app.id)
     }
 
+    /// Puts a decision in force if it may be, and returns whether it is.
+    @discardableResult
     private func take(
         _ decision: Decision, for policy: Policy, _ app: inout AppRecord, _ isCertain: Bool, at now: Now
-    ) {
+    ) -> Bool {
         let current = app[policy]
         guard
             isCertain || decision.value == current.value && decision.source == current.source
                 || decision.value.isTightening(of: current.value)
-        else { return }
+        else { return false }
         app[policy].decide(
             decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
         if policy.isAcknowledgedByApp {
@@ -74,6 +75,7 @@ extension DeviceCore {
         } else {
             app[policy].report(decision.outcome, decision.message, at: now.wall)
         }
+        return true
     }
 
     private func settleManaged(_ app: inout AppRecord, _ isCertain: Bool) {
@@ -102,9 +104,9 @@ extension DeviceCore {
             }
         }
         let (decision, reason) = authDecision(app, deciding, at: now)
-        let previous = app[.auth]
-        take(decision, for: .auth, &app, isCertain, at: now)
-        if app[.auth] != previous || app.authReason == .none { app.authReason = reason }
+        // What the device itself has found needs nobody's confirmation.
+        let isOwn = app.latch != nil || reason == .outOfContact
+        if take(decision, for: .auth, &app, isCertain || isOwn, at: now) { app.authReason = reason }
     }
 
     private func authDecision(

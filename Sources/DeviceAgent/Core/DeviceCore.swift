@@ -22,6 +22,12 @@ package struct DeviceCore: Sendable {
     var refusals: [Status.Refusal] = []
     var sequence: Int64 = 0
     var eventNumber: Int64 = 0
+    /// Of all connections: an answer to an earlier one's subscription is none to this one's.
+    var nextBarrier: Int64 = 0
+    /// The agent is taking leave.
+    var isEnding = false
+    /// The running time of each app's last refused registration that was reported.
+    var refusedAt: [AppID: Int64] = [:]
     var batch = Batch()
     /// The running time at which the clock was saved last.
     var clockSavedAt: Int64 = 0
@@ -32,6 +38,7 @@ package struct DeviceCore: Sendable {
         var changes: [StoreChange] = []
         var effects: [DeviceEffect] = []
         var logs: [DeviceEffect] = []
+        var settledApps: Set<AppID> = []
         var changedApps: Set<AppID> = []
         var reportedApps: Set<AppID> = []
         var isPresenceDue = false
@@ -51,6 +58,8 @@ package struct DeviceCore: Sendable {
     static let eventRetry: Int64 = 30_000
     /// The running time and contact are saved this often at most, in milliseconds.
     static let clockInterval: Int64 = 60_000
+    /// Anybody on the device can try to be an app: more refusals than one in this time would drive events out.
+    static let refusalInterval: Int64 = 60_000
 
     /// Takes up what an earlier run has stored. Counts this start as a boot.
     package init(
@@ -61,6 +70,14 @@ package struct DeviceCore: Sendable {
         self.agentVersion = agentVersion
         self.signatures = signatures
         self.state = state
+        let owner = DeviceState.Owner(fleet: enrollment.fleetUUID, device: enrollment.device)
+        if let known = state.owner, known != owner {
+            throw DeviceAgentError(
+                .store,
+                "this state is that of device \(known.device) of the fleet \(known.fleet), and the agent is"
+                    + " \(owner.device) of the fleet \(owner.fleet): give it a state folder of its own")
+        }
+        self.state.owner = owner
         trust = try Self.trust(enrollment.trust, enrollment, signatures)
         if let wire = state.trust {
             let newer = try Self.trust(try SignedDocument(wire: wire), enrollment, signatures)
@@ -73,12 +90,16 @@ package struct DeviceCore: Sendable {
         for (address, floor) in enrollment.floors where state.marks[address].map({ $0.revision < floor }) ?? true {
             self.state.marks[address] = DocumentMark(revision: floor, digest: nil)
         }
+        // It is saved less often than documents are.
+        self.state.highest = self.state.marks.values.reduce(state.highest) { max($0, $1.revision) }
         self.state.boot += 1
         self.state.running.observe(now)
         clockSavedAt = self.state.running.total
-        batch.changes.append(.boot(self.state.boot))
+        batch.changes.append(.started(boot: self.state.boot, owner))
         batch.isClockDue = true
-        for id in self.state.apps.keys { settle(id, at: now) }
+        // A crash may have come between making an app's new keys and storing that it has some.
+        for app in self.state.apps.values where !app.hasKeys { batch.keyEffects.append(.destroyKeys(app.id)) }
+        settle(self.state.apps.keys, at: now)
     }
 
     package var device: DeviceID { enrollment.device }
@@ -87,16 +108,16 @@ package struct DeviceCore: Sendable {
         state.running.observe(now)
         switch event {
         case .connected(let connection): connected(connection, at: now)
-        case .disconnected: session = nil
+        case .disconnected:
+            session = nil
+            batch.isPresenceDue = false
         case .subscribed(let barrier): subscribed(barrier)
         case .message(let topic, let payload): received(topic, payload, at: now)
         case .registered(let link, let registration): register(link, registration, at: now)
         case .frame(let link, let frame): received(frame, on: link, at: now)
         case .linkClosed(let link): closed(link, at: now)
-        case .registrationRefused(let app, let reason):
-            if state.apps[app] != nil { keep(.refused, of: app, message: reason, at: now) }
-        case .codeChecked(let app, let address, let link, let isRight):
-            codeChecked(app, address, link, isRight, at: now)
+        case .registrationRefused(let app, let reason): registrationRefused(app, reason, at: now)
+        case .codeChecked(let check, let isRight): codeChecked(check, isRight, at: now)
         case .displayed(let link, let id, let isShown): batch.effects.append(.send(link, .displayed(id: id, isShown)))
         case .tick: tick(at: now)
         case .stopping: announceEnd(at: now)
@@ -105,6 +126,7 @@ package struct DeviceCore: Sendable {
 
     /// What is to be done for all that was handled since the last call, in this order: keys, one transaction, the rest.
     package mutating func takeEffects(at now: Now) -> [DeviceEffect] {
+        for app in batch.settledApps.sorted() { deliver(to: app) }
         if batch.isPresenceDue { publishPresence(.online, at: now) }
         if let due = session?.reportsDueAt, state.running.total >= due {
             session?.reportsDueAt = nil
@@ -141,9 +163,16 @@ package struct DeviceCore: Sendable {
     package func isRunning(_ app: AppID) -> Bool { processes[app] != nil }
 
     private mutating func tick(at now: Now) {
-        for id in state.apps.keys { settle(id, at: now) }
+        settle(state.apps.keys, at: now)
         if let due = session?.eventsDueAt, state.running.total >= due { sendEvents(at: now) }
         if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }
+    }
+
+    private mutating func registrationRefused(_ app: AppID, _ reason: String, at now: Now) {
+        let isDue = refusedAt[app].map { state.running.total - $0 >= Self.refusalInterval } ?? true
+        guard state.apps[app] != nil, isDue else { return }
+        refusedAt[app] = state.running.total
+        keep(.refused, of: app, message: reason, at: now)
     }
 
     mutating func log(
@@ -179,7 +208,7 @@ package struct DeviceCore: Sendable {
             state.trust = wire
             batch.changes.append(.trust(wire))
             log(.notice, "new trust document", "version \(document.version)")
-            retryHeld(isFinal: false, at: now)
+            retryHeld(at: now)
         } catch {
             refuse(Address.trust.topic(in: enrollment.fleet), error, at: now)
         }

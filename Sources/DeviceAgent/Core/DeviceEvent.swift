@@ -6,6 +6,14 @@ package struct LinkID: Hashable, Sendable {
     package init(_ number: Int64) { self.number = number }
 }
 
+/// Which document a typed debug code is compared for, and who waits for the answer.
+package struct CodeCheck: Hashable, Sendable {
+    let app: AppID
+    let address: Address
+    let change: Revision
+    let link: LinkID
+}
+
 /// What happens to a device's agent.
 package enum DeviceEvent: Sendable {
     /// The broker has accepted a connection; `connection` is its random name.
@@ -21,7 +29,7 @@ package enum DeviceEvent: Sendable {
     /// A process wanted to be an app that it may not be.
     case registrationRefused(AppID, reason: String)
     /// A debug code has been compared with its hash.
-    case codeChecked(AppID, Address, LinkID, isRight: Bool)
+    case codeChecked(CodeCheck, isRight: Bool)
     case displayed(LinkID, id: Int64, Bool)
     /// Time has passed.
     case tick
@@ -43,7 +51,7 @@ package enum DeviceEffect: Sendable {
     case send(LinkID, AgentFrame)
     case close(LinkID)
     case display(LinkID, id: Int64, text: String)
-    case checkCode(AppID, Address, LinkID, text: String, DebugCode)
+    case checkCode(CodeCheck, text: String, DebugCode)
     case log(LogEntry)
 
     package struct LogEntry: Sendable {
@@ -57,7 +65,7 @@ package enum DeviceEffect: Sendable {
 
 /// One change of what must survive a restart.
 package enum StoreChange: Sendable {
-    case boot(Int64)
+    case started(boot: Int64, DeviceState.Owner)
     case trust([UInt8])
     case groups([GroupID])
     case clock(RunningTime, Contact?, highest: Revision)

@@ -31,6 +31,14 @@ package struct Enrollment: Sendable {
 
 /// What survives a restart of the agent.
 package struct DeviceState: Sendable {
+    /// Whose state it is: a state of another fleet or device would speak for it.
+    package struct Owner: Hashable, Sendable {
+        package var fleet: RandomID
+        package var device: DeviceID
+    }
+
+    /// nil before the first start.
+    package var owner: Owner?
     /// Starts of the agent, the present one included.
     package var boot: Int64 = 0
     /// The newest trust document's wire form, when one newer than the enrolment's has come.

@@ -8,6 +8,8 @@ package struct PolicyRecord: Hashable, Sendable {
         /// Moves on with revisions that say the same.
         var revision: Int64
         var value: PolicyValue
+        /// The value stands in for what the revision says, which could not be applied.
+        var isSubstitute = false
         /// delivered, or what the app answered.
         var outcome: Outcome = .delivered
         var message: String?
@@ -45,14 +47,25 @@ package struct PolicyRecord: Hashable, Sendable {
         return told.value != value || (told.outcome == .error && told.revision != received)
     }
 
-    /// What decides has changed. A new revision of an equal value carries the app's answer over, unless it was an error.
+    /// Whether the app has something else in hand than what is in force.
+    private var isElsewhere: Bool { sent.map { $0.value != value } ?? false }
+
+    /// What decides has changed.
     mutating func decide(_ value: PolicyValue, by source: Address?, revision: Int64, problem: String?) {
         self.value = value
         self.source = source
         received = revision
         self.problem = problem
-        if sent?.value == value { sent?.revision = revision }
-        if let told, told.value == value, told.outcome != .error { self.told?.revision = revision }
+        if sent?.value == value {
+            sent?.revision = revision
+            sent?.isSubstitute = problem != nil
+        }
+    }
+
+    /// The process that was told is gone. What it answered stands; of the rest nobody knows how far it came.
+    mutating func beginLaunch(isAnswerDue: Bool) {
+        if sent != nil || isAnswerDue && told?.outcome == .delivered { told = nil }
+        sent = nil
     }
 
     /// The app's callback for `number` has returned. Returns whether that was news.
@@ -77,10 +90,15 @@ package struct PolicyRecord: Hashable, Sendable {
 
     /// Works the reported attempt out anew, for policies that the app answers for.
     mutating func refreshAttempt(at time: Timestamp) {
-        if let told, told.outcome == .applied { applied = told.revision }
+        // A new revision of an equal value carries the app's answer over, unless it was an error.
+        if let told, told.value == value, told.outcome != .error, !isElsewhere, problem == nil {
+            self.told?.revision = received
+            self.told?.isSubstitute = false
+        }
+        if let told, told.outcome == .applied, !told.isSubstitute { applied = told.revision }
         if let problem {
             report(.rejected, problem, at: time)
-        } else if let told, !mustTell {
+        } else if let told, !mustTell, !isElsewhere {
             report(told.outcome, told.message, at: time)
         } else {
             report(.pending, nil, at: time)
@@ -106,6 +124,12 @@ package struct ToldValue<Value: Hashable & Sendable>: Hashable, Sendable {
     }
 
     package init() {}
+
+    /// See ``PolicyRecord/beginLaunch(isAnswerDue:)``.
+    mutating func beginLaunch() {
+        if sent != nil { told = nil }
+        sent = nil
+    }
 
     mutating func returned(_ number: Int64) -> Bool {
         guard let sent, sent.number == number else { return false }

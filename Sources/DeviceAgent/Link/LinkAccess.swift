@@ -53,8 +53,14 @@ package struct LinkAccess: Sendable {
         var isNamed = false
         for name in files {
             do {
-                let rule = try Rule(json: Files.read("\(folder)/\(name)", limit: 16_384), limit: 16_384)
+                let path = "\(folder)/\(name)"
+                let rule = try Rule(json: Files.read(path, limit: 16_384), limit: 16_384)
                 guard rule.app == app else { continue }
+                let mode = Files.status(path)?.st_mode ?? 0
+                guard mode & 0o002 == 0, rule.token == nil || mode & 0o077 == 0 else {
+                    problems.append("\(name): others may \(mode & 0o002 == 0 ? "read its token" : "change it")")
+                    continue
+                }
                 isNamed = true
                 guard rule.uid.map({ $0 == Int64(uid) }) ?? true else { continue }
                 guard let token = rule.token else { return nil }
@@ -63,10 +69,10 @@ package struct LinkAccess: Sendable {
                 problems.append("\(name): \(error)")
             }
         }
+        let broken = problems.isEmpty ? "" : " (not counted: \(problems.joined(separator: "; ")))"
         if isNamed {
-            return "user \(uid) may not be \(app): no file in \(folder) allows it with this user or token"
+            return "user \(uid) may not be \(app): no file in \(folder) allows it with this user or token\(broken)"
         }
-        let broken = problems.isEmpty ? "" : " (unreadable: \(problems.joined(separator: "; ")))"
         return "\(app) is not among the apps of this device: no file in \(folder) names it\(broken)"
     }
 

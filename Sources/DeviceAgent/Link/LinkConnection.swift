@@ -16,6 +16,10 @@ final class LinkConnection: ChannelDuplexHandler {
     private let ended: () -> Void
     private var peer: uid_t?
     private var isRegistered = false
+    /// Nothing more is heard from it.
+    private var isOver = false
+    /// Ends a connection that does not say who it is.
+    private var silence: Scheduled<Void>?
     private var context: ChannelHandlerContext?
     /// Frames that are not dealt with yet, and whether more may be read once they are.
     private var waiting = 0
@@ -23,6 +27,8 @@ final class LinkConnection: ChannelDuplexHandler {
 
     /// Frames of one connection that may wait at a time.
     private static let maximumWaiting = 64
+    /// How long a process has to say who it is.
+    private static let patience = TimeAmount.seconds(10)
 
     init(
         _ link: LinkID, access: LinkAccess, logger: Logger, handler: @escaping LinkServer.Handler,
@@ -35,11 +41,19 @@ final class LinkConnection: ChannelDuplexHandler {
         self.ended = ended
     }
 
-    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        silence = context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [weak self] in
+            guard let self, let context = self.context else { return }
+            refuse(.invalid, "nothing was said for 10 seconds: the first line is a registration", context)
+        }
+    }
+
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
+    /// Holds back while the agent is busy with what was said, and while the process does not read what it is told.
     func read(context: ChannelHandlerContext) {
-        if waiting < Self.maximumWaiting {
+        if waiting < Self.maximumWaiting, context.channel.isWritable {
             context.read()
         } else {
             isReadHeld = true
@@ -49,12 +63,22 @@ final class LinkConnection: ChannelDuplexHandler {
     /// One frame has been dealt with.
     func handled() {
         waiting -= 1
-        guard isReadHeld, waiting < Self.maximumWaiting / 2 else { return }
+        readOn()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        readOn()
+        context.fireChannelWritabilityChanged()
+    }
+
+    private func readOn() {
+        guard isReadHeld, waiting < Self.maximumWaiting / 2, let context, context.channel.isWritable else { return }
         isReadHeld = false
-        context?.read()
+        context.read()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
         let line = Array(unwrapInboundIn(data).readableBytesView)
         do {
             let frame = try AppFrame(json: line, limit: Link.maximumLine)
@@ -67,6 +91,7 @@ final class LinkConnection: ChannelDuplexHandler {
     }
 
     private func take(_ frame: AppFrame, _ context: ChannelHandlerContext) throws {
+        silence?.cancel()
         switch frame {
         case .register(let registration):
             guard let uid = peerUser(context) else {
@@ -94,6 +119,7 @@ final class LinkConnection: ChannelDuplexHandler {
 
     private func refuse(_ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext) {
         logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(message)"])
+        isOver = true
         let text = Text.printable(message, limit: 500)
         let bytes = AgentFrame.refused(code, message: text).json + [UInt8(ascii: "\n")]
         context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
@@ -101,6 +127,8 @@ final class LinkConnection: ChannelDuplexHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        silence?.cancel()
+        isOver = true
         ended()
         if isRegistered { handler(.linkClosed(link)) }
         context.fireChannelInactive()

@@ -18,6 +18,7 @@ final class LinkServer: Sendable {
     private let handler: Handler
 
     private struct State {
+        var path: String?
         var channel: (any Channel)?
         var links: [LinkID: Open] = [:]
         var next: Int64 = 1
@@ -47,19 +48,23 @@ final class LinkServer: Sendable {
                 }
                 .bind(unixDomainSocketPath: path).get()
             guard chmod(path, 0o666) == 0 else { throw Files.failure("open \(path) to its users") }
-            state.withLock { $0.channel = channel }
+            state.withLock {
+                $0.channel = channel
+                $0.path = path
+            }
         } catch let error as IOError {
             throw DeviceAgentError(.socket, "cannot listen at \(path)", cause: error)
         }
     }
 
-    /// Closes every connection. No event comes afterwards.
+    /// Closes every connection, and removes the socket. No event comes afterwards.
     func stop() async {
-        let channels = state.withLock { state in
+        let (channels, path) = state.withLock { state in
             defer { state = State() }
-            return state.links.values.map(\.channel) + [state.channel].compactMap { $0 }
+            return ([state.channel].compactMap { $0 } + state.links.values.map(\.channel), state.path)
         }
         for channel in channels { try? await channel.close() }
+        if let path { unlink(path) }
         try? await group.shutdownGracefully()
     }
 

@@ -32,7 +32,12 @@ package final class AgentService: Service {
         let runner = try AgentRunner(
             configuration, core: core, store: store, keystore: keystore, loop: loop, logger: logger
         ) { error in failure.yield(error) }
-        try await runner.start(boot: core.state.boot)
+        do {
+            try await runner.start(boot: core.state.boot)
+        } catch {
+            await loop.shutdown()
+            throw error
+        }
         logger.info(
             "agent started",
             metadata: [
@@ -63,6 +68,10 @@ private final class AgentRunner: Sendable {
     private let parts = Mutex<Parts?>(nil)
     private let failed: @Sendable (any Error) -> Void
     private let displayQueue = DispatchQueue(label: "fleet-agent.display")
+    private let displays = Mutex(0)
+    /// Texts that wait for the screen; beyond it they are not shown.
+    private static let maximumDisplays = 16
+    private let codeQueue = DispatchQueue(label: "fleet-agent.code")
 
     private struct State {
         var core: DeviceCore
@@ -111,7 +120,7 @@ private final class AgentRunner: Sendable {
             parts.inbox.add(.stopping)
             parts.inbox.queue.async { continuation.resume() }
         }
-        parts.bus.close()
+        await parts.bus.close(hasFailed: state.withLock { $0.hasFailed })
     }
 
     private func handle(_ events: [DeviceEvent]) {
@@ -171,10 +180,8 @@ private final class AgentRunner: Sendable {
             display(text, parts) { isShown in
                 parts.inbox.add(.displayed(link, id: id, isShown))
             }
-        case .checkCode(let app, let address, let link, let text, let code):
-            displayQueue.async {
-                parts.inbox.add(.codeChecked(app, address, link, isRight: code.matches(text)))
-            }
+        case .checkCode(let check, let text, let code):
+            codeQueue.async { parts.inbox.add(.codeChecked(check, isRight: code.matches(text))) }
         case .log(let entry): log(entry)
         }
     }
@@ -185,7 +192,13 @@ private final class AgentRunner: Sendable {
             logger.notice("message for the person at this device", metadata: ["text": "\(text)"])
             return done(true)
         }
-        displayQueue.async { [logger] in
+        let isFull = displays.withLock { displays in
+            if displays < Self.maximumDisplays { displays += 1 } else { return true }
+            return false
+        }
+        guard !isFull else { return done(false) }
+        displayQueue.async { [self] in
+            defer { displays.withLock { $0 -= 1 } }
             parts.links.broadcast(.activity(isActive: false))
             defer { parts.links.broadcast(.activity(isActive: true)) }
             let process = Process()

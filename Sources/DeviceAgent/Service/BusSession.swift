@@ -19,7 +19,17 @@ final class BusSession: Sendable {
         /// Barriers by the packet of their subscription.
         var subscriptions: [PacketID: (filters: [TopicFilter], barrier: Int64)] = [:]
         var topics: [PacketID: String] = [:]
+        /// Who waits until all has been said.
+        var leaving: CheckedContinuation<Void, Never>?
+
+        func leave() {
+            leaving?.resume()
+            leaving = nil
+        }
     }
+
+    /// How long the broker has to take what is said last.
+    private static let patience = Duration.seconds(3)
 
     /// Messages that are read before the core has dealt with them.
     private static let credit = 1_000
@@ -29,6 +39,7 @@ final class BusSession: Sendable {
         handler: @escaping Handler
     ) throws {
         self.loop = loop
+        self.logger = logger
         let state = LoopState()
         self.state = state
         let fleet = configuration.enrollment.fleet
@@ -65,7 +76,7 @@ final class BusSession: Sendable {
                         "the broker refused a message",
                         metadata: ["topic": "\(topic ?? "")", "reason": "\(code)"])
                 }
-                Self.flush(state, client, fleet)
+                Self.flush(state, client, fleet, logger)
             case .subscribed(let packet, let codes):
                 Self.subscribed(packet, codes, state, client, fleet, logger, handler)
             case .unsubscribed: break
@@ -73,6 +84,7 @@ final class BusSession: Sendable {
                 state.outbox = Outbox()
                 state.subscriptions = [:]
                 state.topics = [:]
+                state.leave()
                 if let error, let delay {
                     logger.warning(
                         "no connection to the broker",
@@ -84,6 +96,8 @@ final class BusSession: Sendable {
     }
 
     func start() { client.start() }
+
+    private let logger: Logger
 
     func subscribe(_ filters: [TopicFilter], barrier: Int64, in fleet: FleetID) {
         loop.execute { [client, state] in Self.subscribe(filters, barrier, state, client, fleet) }
@@ -97,9 +111,9 @@ final class BusSession: Sendable {
     }
 
     func publish(_ address: Address, _ payload: [UInt8], retain: Bool, in fleet: FleetID) {
-        loop.execute { [client, state] in
+        loop.execute { [client, state, logger] in
             state.outbox.add(address, payload, retain: retain)
-            Self.flush(state, client, fleet)
+            Self.flush(state, client, fleet, logger)
         }
     }
 
@@ -108,15 +122,32 @@ final class BusSession: Sendable {
         loop.execute { [client] in client.grant(count) }
     }
 
-    func close() { client.close() }
+    /// Leaves when all that was to be published is; the broker says the will if it does not take it in time, or if the
+    /// agent has failed.
+    func close(hasFailed: Bool) async {
+        if hasFailed { return client.close(.publishingWill) }
+        await withCheckedContinuation { continuation in
+            loop.execute { [client, state] in
+                guard client.isConnected, !state.outbox.isEmpty else { return continuation.resume() }
+                state.leaving = continuation
+                _ = client.loop.schedule(after: Self.patience) { state.leave() }
+            }
+        }
+        loop.execute { [client, state] in client.close(state.outbox.isEmpty ? .graceful : .publishingWill) }
+    }
 
-    private static func flush(_ state: LoopState, _ client: LoopClient, _ fleet: FleetID) {
+    private static func flush(_ state: LoopState, _ client: LoopClient, _ fleet: FleetID, _ logger: Logger) {
         while client.hasRoom, let next = state.outbox.next() {
             let topic = next.address.topic(in: fleet)
-            // When the connection is gone, the next one says it again.
-            guard let packet = try? client.publish(next.payload, to: topic, retain: next.isRetained) else { return }
-            state.topics[packet] = topic
+            do {
+                state.topics[try client.publish(next.payload, to: topic, retain: next.isRetained)] = topic
+            } catch {
+                // When the connection is gone, the next one says it again.
+                guard client.isConnected else { return }
+                logger.error("cannot publish", metadata: ["topic": "\(topic)", "reason": "\(error)"])
+            }
         }
+        if state.outbox.isEmpty { state.leave() }
     }
 
     private static func subscribe(

@@ -15,6 +15,8 @@ struct Outbox {
     /// Where the newest of a retained topic waits.
     private var places: [Address: Int] = [:]
 
+    var isEmpty: Bool { first == last }
+
     mutating func add(_ address: Address, _ payload: [UInt8], retain: Bool) {
         let entry = Entry(address: address, payload: payload, isRetained: retain)
         if retain {

@@ -155,6 +155,7 @@ extension PolicyRecord.Told: JSONWritable {
         var number: Int64?
         var revision: Int64?
         var value: PolicyValue?
+        var isSubstitute = false
         var outcome = Outcome.delivered
         var message: String?
         try reader.object { name, member in
@@ -162,6 +163,7 @@ extension PolicyRecord.Told: JSONWritable {
             case "number": number = try member.integer()
             case "revision": revision = try member.integer()
             case "value": value = try PolicyValue(of: policy, from: &member)
+            case "isSubstitute": isSubstitute = try member.bool()
             case "outcome": outcome = try member.value()
             case "message": message = try member.string()
             default: break
@@ -169,7 +171,7 @@ extension PolicyRecord.Told: JSONWritable {
         }
         self.init(
             number: try required(number, "number"), revision: try required(revision, "revision"),
-            value: try required(value, "value"), outcome: outcome, message: message)
+            value: try required(value, "value"), isSubstitute: isSubstitute, outcome: outcome, message: message)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -177,6 +179,7 @@ extension PolicyRecord.Told: JSONWritable {
             writer.member("number", number)
             writer.member("revision", revision)
             writer.member("value", value)
+            writer.member("isSubstitute", isSubstitute)
             writer.member("outcome", outcome)
             writer.member("message", ifPresent: message)
         }
@@ -241,18 +244,20 @@ extension AppRecord.LevelClock: JSONCodable {
         var revision: Int64?
         var start: Int64?
         var isCodeAccepted = false
+        var isOver = false
         try reader.object { name, value in
             switch name {
             case "epoch": epoch = try value.integer()
             case "revision": revision = try value.integer()
             case "start": start = try value.integer()
             case "isCodeAccepted": isCodeAccepted = try value.bool()
+            case "isOver": isOver = try value.bool()
             default: break
             }
         }
         self.init(
             change: Revision(epoch: try required(epoch, "epoch"), number: try required(revision, "revision")),
-            start: try required(start, "start"), isCodeAccepted: isCodeAccepted)
+            start: try required(start, "start"), isCodeAccepted: isCodeAccepted, isOver: isOver)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -261,6 +266,7 @@ extension AppRecord.LevelClock: JSONCodable {
             writer.member("revision", change.number)
             writer.member("start", start)
             writer.member("isCodeAccepted", isCodeAccepted)
+            writer.member("isOver", isOver)
         }
     }
 }

@@ -42,6 +42,8 @@ package struct DeviceStore: Sendable {
                 sql: """
                     CREATE TABLE device (
                         id INTEGER PRIMARY KEY CHECK (id = 1),
+                        fleet TEXT,
+                        device TEXT,
                         boot INTEGER NOT NULL DEFAULT 0,
                         trust BLOB,
                         groups TEXT NOT NULL DEFAULT '[]',
@@ -52,7 +54,8 @@ package struct DeviceStore: Sendable {
                         contact_wall INTEGER,
                         highest_epoch INTEGER NOT NULL DEFAULT 0,
                         highest_revision INTEGER NOT NULL DEFAULT 0,
-                        CHECK ((contact_running IS NULL) = (contact_wall IS NULL))
+                        CHECK ((contact_running IS NULL) = (contact_wall IS NULL)),
+                        CHECK ((fleet IS NULL) = (device IS NULL))
                     ) STRICT;
                     INSERT INTO device (id) VALUES (1);
                     CREATE TABLE document (path TEXT PRIMARY KEY, wire BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -97,7 +100,9 @@ package struct DeviceStore: Sendable {
             try db.cachedStatement(sql: sql).execute(arguments: arguments)
         }
         switch change {
-        case .boot(let boot): try run("UPDATE device SET boot = ?", [boot])
+        case .started(let boot, let owner):
+            try run(
+                "UPDATE device SET boot = ?, fleet = ?, device = ?", [boot, owner.fleet.text, owner.device.text])
         case .trust(let wire): try run("UPDATE device SET trust = ?", [Data(wire)])
         case .groups(let groups): try run("UPDATE device SET groups = ?", [JSONList(groups).jsonText])
         case .clock(let running, let contact, let highest):
@@ -169,6 +174,9 @@ package struct DeviceStore: Sendable {
 
     private static func loadDevice(into state: inout DeviceState, _ db: Database) throws {
         guard let row = try Row.fetchOne(db, sql: "SELECT * FROM device") else { return }
+        if let fleet = (row["fleet"] as String?).flatMap({ RandomID($0) }), let device = row["device"] as String? {
+            state.owner = DeviceState.Owner(fleet: fleet, device: try DeviceID(checking: device))
+        }
         state.boot = row["boot"]
         state.trust = (row["trust"] as Data?).map { Array($0) }
         state.groups = try JSONList<GroupID>(json: Array((row["groups"] as String).utf8), limit: .max).elements

@@ -136,6 +136,7 @@ extension Registration.Resume: JSONCodable {
         try reader.object { name, value in
             switch name {
             case "delivered": delivered = try value.values(limit: 64)
+            case "begun": begun = try value.values(limit: 64)
             case "acknowledgements": acknowledgements = try value.values(limit: 64)
             default: break
             }
@@ -145,6 +146,7 @@ extension Registration.Resume: JSONCodable {
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("delivered", delivered)
+            if !begun.isEmpty { writer.member("begun", begun) }
             writer.member("acknowledgements", acknowledgements)
         }
     }

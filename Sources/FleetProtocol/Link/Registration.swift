@@ -16,11 +16,15 @@ package struct Registration: Hashable, Sendable {
     package struct Resume: Hashable, Sendable {
         /// The newest delivery of each kind whose callback has returned.
         package var delivered: [Int64]
+        /// Deliveries that the process has taken and whose callback has not returned yet: it says `delivered` of each
+        /// on the new connection, and the agent does not send them again.
+        package var begun: [Int64]
         /// The newest acknowledgement of each policy.
         package var acknowledgements: [Acknowledgement]
 
-        package init(delivered: [Int64] = [], acknowledgements: [Acknowledgement] = []) {
+        package init(delivered: [Int64] = [], begun: [Int64] = [], acknowledgements: [Acknowledgement] = []) {
             self.delivered = delivered
+            self.begun = begun
             self.acknowledgements = acknowledgements
         }
     }

@@ -23,6 +23,12 @@ struct TestDevice {
     var subscriptions: [String] = []
     /// Whether the controller answers a presence.
     var isControllerThere = true
+    /// What the broker has said and has not arrived yet, while it is slow.
+    var underWay: [DeviceEvent]?
+    /// Everything sent on each connection of an app, until it is taken.
+    var sent: [LinkID: [AgentFrame]] = [:]
+    /// Whether the store is compared with the core after every event.
+    var comparesStore = true
     private var links: Int64 = 0
 
     init(fleet: TestFleet? = nil, enrollment: Enrollment? = nil) throws {
@@ -41,6 +47,8 @@ struct TestDevice {
             enrollment: core.enrollment, agentVersion: "fleet-agent/test", state: store.load(), at: now)
         connection = nil
         subscriptions = []
+        sent = [:]
+        if underWay != nil { underWay = [] }
         try settle()
     }
 
@@ -68,6 +76,7 @@ struct TestDevice {
 
     mutating func disconnect() throws {
         connection = nil
+        if underWay != nil { underWay = [] }
         try handle(.disconnected)
     }
 
@@ -76,8 +85,16 @@ struct TestDevice {
         let topic = address.topic(in: fleet.id)
         retained[topic] = payload
         if connection != nil, subscriptions.contains(where: { Self.matches($0, topic) }) {
-            try handle(.message(topic: topic, payload: payload))
+            let event = DeviceEvent.message(topic: topic, payload: payload)
+            if underWay != nil { underWay?.append(event) } else { try handle(event) }
         }
+    }
+
+    /// Lets the oldest of what is under way arrive.
+    mutating func receiveNext() throws {
+        guard let event = underWay?.first else { return }
+        underWay?.removeFirst()
+        try handle(event)
     }
 
     mutating func apply(_ layer: Layer, _ app: AppID, _ aspect: Aspect, _ content: DesiredDocument.Content) throws {
@@ -94,9 +111,27 @@ struct TestDevice {
         while !pending.isEmpty {
             var events: [DeviceEvent] = []
             for effect in pending { try perform(effect, &events) }
+            if underWay != nil {
+                underWay? += events
+                events = []
+            }
             for event in events { core.handle(event, at: now) }
             pending = core.takeEffects(at: now)
         }
+        if comparesStore { try compareStore() }
+    }
+
+    /// What must survive a restart is what the store gives back.
+    func compareStore() throws {
+        let (kept, stored) = (core.state, try store.load())
+        let marks = kept.marks.filter { $0.value.digest != nil || stored.marks[$0.key] != nil }
+        for (isEqual, what) in [
+            (kept.owner == stored.owner, "owner"), (kept.boot == stored.boot, "boot"),
+            (kept.trust == stored.trust, "trust"), (kept.groups == stored.groups, "groups"),
+            (kept.contact == stored.contact, "contact"), (kept.documents == stored.documents, "documents"),
+            (marks == stored.marks, "marks"), (kept.apps == stored.apps, "apps"),
+            (kept.events == stored.events, "events"),
+        ] where !isEqual { throw TestFailure("the store does not hold the core's \(what)") }
     }
 
     private mutating func perform(_ effect: DeviceEffect, _ events: inout [DeviceEvent]) throws {
@@ -131,10 +166,12 @@ struct TestDevice {
                 let hello = try fleet.hello(device, presence.connection)
                 events.append(.message(topic: Address.hello(device).topic(in: fleet.id), payload: hello))
             }
-        case .send(_, let frame): frames.append(frame)
+        case .send(let link, let frame):
+            frames.append(frame)
+            sent[link, default: []].append(frame)
         case .close, .display, .log: break
-        case .checkCode(let app, let address, let link, let text, let code):
-            events.append(.codeChecked(app, address, link, isRight: code.matches(text)))
+        case .checkCode(let check, let text, let code):
+            events.append(.codeChecked(check, isRight: code.matches(text)))
         }
     }
 
