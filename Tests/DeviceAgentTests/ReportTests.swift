@@ -44,6 +44,19 @@ struct ReportTests {
         #expect(device.core.state.events.allSatisfy { $0.header.boot > 1 })
     }
 
+    @Test("a second hello on a connection is answered with presence, so that a controller that came back knows of it")
+    func secondHello() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let connection = try #require(device.connection)
+        device.published = []
+        device.isControllerThere = false
+        let hello = try device.fleet.hello(device.device, connection)
+        try device.say(.hello(device.device), hello)
+        try device.say(.hello(device.device), hello)
+        #expect(device.published.filter { $0.address == .presence(.device(device.device)) }.count == 1)
+    }
+
     @Test("an old will that arrives late is answered with presence online")
     func oldWill() throws {
         var device = try TestDevice()

@@ -213,6 +213,8 @@ extension DeviceCore {
             // A hello can be replayed on its connection: only ever later ones are contact.
             guard hello.device == device, hello.connection == session?.connection, isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
+            // Greeted again: the controller has come back, and does not know who is here until they speak.
+            if session?.isGreeted == true { batch.isPresenceDue = true }
             session?.isGreeted = true
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)
