@@ -16,6 +16,8 @@ package final class ManagedProcess: Sendable {
     private let name: String
     private let state: Shared
     private let input: FileHandle
+    /// Ends with standard error.
+    private let errorsEnd: AsyncStream<Never>
 
     private final class Shared: Sendable {
         let state = Mutex(State())
@@ -53,9 +55,12 @@ package final class ManagedProcess: Sendable {
         } atEnd: {
             line.finish()
         }
+        let (errorsEnd, end) = AsyncStream.makeStream(of: Never.self)
+        self.errorsEnd = errorsEnd
         Self.read(errors.reading) { text in
             shared.state.withLock { $0.errors += text + "\n" }
         } atEnd: {
+            end.finish()
         }
         let pid = pid
         Thread.detachNewThread {
@@ -109,7 +114,9 @@ package final class ManagedProcess: Sendable {
         defer { for pointer in argumentPointers + variablePointers { free(pointer) } }
         var pid: pid_t = 0
         let status = posix_spawnp(&pid, words[0], &actions, &attributes, &argumentPointers, &variablePointers)
-        guard status == 0 else { throw TestFailure("\(words.joined(separator: " ")) could not be started: errno \(status)") }
+        guard status == 0 else {
+            throw TestFailure("\(words.joined(separator: " ")) could not be started: errno \(status)")
+        }
         return pid
     }
 
@@ -141,6 +148,12 @@ package final class ManagedProcess: Sendable {
 
     /// What it has written to standard error so far.
     package var errors: String { state.state.withLock { $0.errors } }
+
+    /// All that it writes to standard error: waits until it has been read to its end.
+    package func allErrors() async -> String {
+        for await _ in errorsEnd {}
+        return errors
+    }
 
     /// The exit status (a signal's number negative), nil while it runs.
     package var status: Int32? { state.state.withLock { $0.status } }
@@ -220,5 +233,5 @@ package func run(
     var lines: [String] = []
     for await line in process.lines { lines.append(line) }
     let status = await process.exited()
-    return (status, lines.joined(separator: "\n"), process.errors)
+    return (status, lines.joined(separator: "\n"), await process.allErrors())
 }
