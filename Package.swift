@@ -104,7 +104,11 @@ let package = Package(
             name: "FleetHomeTests", dependencies: ["FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "FleetControllerTests", dependencies: ["FleetController", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport", .grdb, .logging, .serviceLifecycle],
+            name: "FleetControllerTests",
+            dependencies: [
+                "FleetController", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport", .grdb, .logging,
+                .serviceLifecycle,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "FleetCommandsTests",

@@ -176,8 +176,9 @@ private struct World {
         case .config: return .config(["k": chance(50) ? "a" : "b"])
         case .dlp:
             var dlp = DLP()
-            dlp.openIn = [.unauthorized, .authorized, .appConnectApps, .whitelist([mail])].randomElement(
-                using: &generator) ?? .authorized
+            dlp.openIn =
+                [.unauthorized, .authorized, .appConnectApps, .whitelist([mail])].randomElement(
+                    using: &generator) ?? .authorized
             dlp.print = chance(50) ? .authorized : .unauthorized
             dlp.pasteboard = chance(50) ? .secureCopy : .authorized
             dlp.dragAndDrop = chance(50) ? .allApps : .notAllowed

@@ -80,7 +80,9 @@ struct CrashTests {
             #expect(stopped.errors.contains("--restored"), "\(stopped.errors)")
             _ = try await fleet.startController(["--restored"])
             try await fleet.apply(app, "all", "{config: {day: three}}", ["--wait=20s"])
-            try await fleet.untilReported(app, on: "till-1", "config") { $0["attempt"]?["outcome"]?.stringValue == "applied" }
+            try await fleet.untilReported(app, on: "till-1", "config") {
+                $0["attempt"]?["outcome"]?.stringValue == "applied"
+            }
         }
     }
 

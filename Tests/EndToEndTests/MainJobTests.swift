@@ -18,7 +18,9 @@ struct MainJobTests {
             _ = try await fleet.startApp(app, on: "till-1")
             _ = try await fleet.startApp("com.example.notes", on: "till-1")
             try await fleet.fleetctl(["group", "set", "kiosk", "--add", "till-1"])
-            try await fleet.untilReported(app, on: "till-1", "auth") { $0["attempt"]?["outcome"]?.stringValue == "applied" }
+            try await fleet.untilReported(app, on: "till-1", "auth") {
+                $0["attempt"]?["outcome"]?.stringValue == "applied"
+            }
             for (layer, level) in [("all", "info"), ("group/kiosk", "warning"), ("device/till-1", "error")] {
                 for app in [app, "com.example.notes"] {
                     try await fleet.apply(
@@ -65,7 +67,9 @@ struct MainJobTests {
                 ("app.without", "print", "unsupported"), ("app.without", "openIn", "applied"),
                 ("app.silent", "config", "delivered"),
             ] {
-                try await fleet.untilReported(app, on: "till-1", policy) { $0["attempt"]?["outcome"]?.stringValue == outcome }
+                try await fleet.untilReported(app, on: "till-1", policy) {
+                    $0["attempt"]?["outcome"]?.stringValue == outcome
+                }
             }
             let rows = try await fleet.json(["status", "app.silent"])
             let config = rows.arrayValue?.first { $0["policy"]?.stringValue == "config" }
