@@ -98,7 +98,7 @@ let package = Package(
             name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport", .logging],
             swiftSettings: settings),
         .testTarget(
-            name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "TestSupport"],
+            name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "Mosquitto", "TestSupport", .grdb],
             swiftSettings: settings),
         .testTarget(
             name: "FleetHomeTests", dependencies: ["FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],

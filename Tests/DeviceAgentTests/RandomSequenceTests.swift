@@ -1,13 +1,18 @@
 import DeviceAgent
 import FleetProtocol
+import Foundation
 import TestSupport
 import Testing
 
 @Suite("Whatever happens in whatever order")
 struct RandomSequenceTests {
+    /// `FLEETBUS_SEED` and `FLEETBUS_SEQUENCES` choose others, and more.
     @Test("once everything is connected and answered, every status says what the layers say")
     func convergence() throws {
-        for seed in UInt64(1)...Self.count {
+        let environment = ProcessInfo.processInfo.environment
+        let first = environment["FLEETBUS_SEED"].flatMap { UInt64($0) } ?? 1
+        let count = environment["FLEETBUS_SEQUENCES"].flatMap { UInt64($0) } ?? 60
+        for seed in first..<first + count {
             var world = try World(seed: seed)
             do {
                 try world.run(steps: 40)
@@ -19,8 +24,6 @@ struct RandomSequenceTests {
             }
         }
     }
-
-    private static let count: UInt64 = 300
 }
 
 /// One device, a broker that is slow, two apps that come and go, and an operator without a plan.

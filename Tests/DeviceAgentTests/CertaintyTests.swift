@@ -1,0 +1,181 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("Nothing is decided on stale or half-heard news")
+struct CertaintyTests {
+    private let kiosk = GroupID(unchecked: "kiosk")
+
+    @Test("an app that registers while groups change has its documents of the new group")
+    func registersDuringChange() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let address = Address.desired(.group(kiosk), mail, .config)
+        try device.publish(address, device.fleet.document(address, .config(["from": "group"])))
+        device.underWay = []
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.receiveNext()
+        try device.launch(mail)
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(try device.status(mail)[.config].source == address)
+    }
+
+    @Test("the answer to an old connection's subscription opens no barrier of the new one")
+    func oldAnswer() throws {
+        var device = try TestDevice()
+        try device.connect()
+        device.underWay = []
+        try device.launch(mail)
+        let late = device.underWay ?? []
+        try device.disconnect()
+        device.isControllerThere = true
+        try device.connect()
+        device.published = []
+        for case .subscribed(let barrier) in late { try device.handle(.subscribed(barrier: barrier)) }
+        #expect(!device.published.contains { if case .barrier = $0.address { true } else { false } })
+    }
+
+    @Test("a replayed hello is no contact, and lets no older heartbeat count")
+    func replayedHello() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        try device.connect()
+        let connection = try #require(device.connection)
+        let hello = try device.fleet.hello(device.device, connection)
+        let heartbeat = try device.fleet.heartbeat()
+        try device.say(.hello(device.device), hello)
+        try device.wait(100)
+        try device.say(.heartbeat, heartbeat)
+        let contact = device.core.state.contact
+        try device.wait(100)
+        try device.say(.hello(device.device), hello)
+        try device.say(.heartbeat, heartbeat)
+        #expect(device.core.state.contact == contact)
+        try device.say(.heartbeat, device.fleet.heartbeat())
+        #expect(device.core.state.contact != contact)
+    }
+
+    @Test("a hello of a key that is not known yet counts once the trust document names the key")
+    func helloBeforeTrust() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        try device.connect()
+        try device.launch(mail)
+        device.fleet.signing = try SigningKey()
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(device.core.state.contact == nil)
+        #expect(try device.status(mail).refusals.count == 1)
+        try device.say(.trust, device.fleet.trust(version: 2).wire)
+        #expect(device.core.state.contact != nil)
+        #expect(device.frames.contains { if case .ready = $0 { true } else { false } })
+    }
+
+    @Test("an app that comes between the first subscription and its barrier stands in the presence")
+    func presence() throws {
+        var device = try TestDevice()
+        device.underWay = []
+        try device.connect()
+        // The answer to the subscription, and an app, at one moment.
+        guard case .subscribed(let barrier)? = device.underWay?.first else {
+            Issue.record("no subscription: \(String(describing: device.underWay))")
+            return
+        }
+        try device.handle(.subscribed(barrier: barrier))
+        try device.launch(mail)
+        let topic = Address.presence(.device(device.device)).topic(in: device.fleet.id)
+        let wire = try #require(device.retained[topic])
+        #expect(try Presence(json: wire, limit: Presence.maximumSize).apps.map(\.id) == [mail])
+    }
+
+    @Test("an agent that takes leave does not answer its own goodbye")
+    func goodbye() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.handle(.stopping)
+        let presence = Address.presence(.device(device.device))
+        let wire = try #require(device.retained[presence.topic(in: device.fleet.id)])
+        device.published = []
+        try device.say(presence, wire)
+        #expect(device.published.isEmpty)
+    }
+
+    @Test("joined and left again before the answer came, a group leaves nothing behind; rejoined, it counts")
+    func quickly() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "group"]))
+        let membership = Address.membership(device.device)
+        device.underWay = []
+        for content in [DesiredDocument.Content.membership([kiosk]), .tombstone] {
+            try device.publish(membership, device.fleet.document(membership, content))
+        }
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(try device.status(mail)[.config].source == nil)
+        #expect(device.core.state.documents.keys.allSatisfy { $0.path.contains("kiosk") == false })
+        #expect(!device.subscriptions.contains { $0.contains("kiosk") })
+        for groups in [[kiosk], [], [kiosk]] {
+            try device.publish(membership, device.fleet.document(membership, .membership(groups)))
+            while device.underWay?.isEmpty == false { try device.receiveNext() }
+        }
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+    }
+
+    @Test("the state of another device or fleet is left alone")
+    func foreignState() throws {
+        let device = try TestDevice()
+        let state = try device.store.load()
+        #expect(throws: DeviceAgentError.self) {
+            try DeviceCore(
+                enrollment: device.fleet.enrollment("till-2"), agentVersion: "t", state: state, at: device.now)
+        }
+        #expect(throws: DeviceAgentError.self) {
+            try DeviceCore(enrollment: TestFleet().enrollment(), agentVersion: "t", state: state, at: device.now)
+        }
+        var again = try device.fleet.enrollment()
+        again.incarnation = 2
+        #expect(throws: Never.self) {
+            try DeviceCore(enrollment: again, agentVersion: "t", state: state, at: device.now)
+        }
+    }
+
+    @Test("before the first barrier the timer does not spin for unanswered events")
+    func noSpinning() throws {
+        var device = try TestDevice()
+        let link = try device.launch(mail)
+        device.underWay = []
+        try device.connect()
+        try device.handle(.frame(link, .blocked(.copy, target: nil)))
+        try device.wait(40)
+        #expect(device.core.nextTick > device.core.state.running.total + 1)
+    }
+
+    @Test("beyond a thousand events the oldest go, and each send names the oldest that is kept")
+    func manyEvents() throws {
+        var device = try TestDevice()
+        device.comparesStore = false
+        let link = try device.launch(mail)
+        for _ in 0..<1_100 { try device.handle(.frame(link, .blocked(.copy, target: nil))) }
+        #expect(device.core.state.events.count == DeviceCore.maximumEvents)
+        device.published = []
+        try device.connect()
+        let oldest = Set(
+            try device.published.compactMap { address, wire -> Int64? in
+                guard case .reply(let id, let app, .event) = address else { return nil }
+                return try AppEvent(wire: wire, device: id, app: app).header.oldest
+            })
+        #expect(oldest == [101])
+        try device.compareStore()
+    }
+
+    @Test("refused registrations do not drive events out")
+    func manyRefusals() throws {
+        var device = try TestDevice()
+        try device.launch(mail)
+        let count = device.core.state.events.count
+        for _ in 0..<50 { try device.handle(.registrationRefused(mail, reason: "no")) }
+        #expect(device.core.state.events.count == count + 1)
+    }
+}

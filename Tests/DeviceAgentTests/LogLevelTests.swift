@@ -1,0 +1,108 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("How long a log level lasts")
+struct LogLevelTests {
+    private let kiosk = GroupID(unchecked: "kiosk")
+    private let code = DebugCode(salt: Array("saltsalt".utf8), hash: Array(repeating: 1, count: 32), n: 16, r: 1, p: 1)
+
+    @Test("it ends while the device is offline, also after the machine has started anew")
+    func offline() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 600)))
+        try device.disconnect()
+        try device.wait(300)
+        device.now.bootID = "boot-2"
+        device.now.uptime = 0
+        try device.restart()
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.wait(301)
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
+    }
+
+    @Test("a level that has ended stays ended: no clock that is set back, no other group and no restart begins it anew")
+    func ended() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let end = device.now.wall.advanced(bySeconds: 60)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .verbose, notAfter: end)))
+        #expect(try device.status(mail).logLevel == .verbose)
+        try device.wait(61)
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(device.core.nextTick > device.core.state.running.total + 1_000)
+        device.now.wall = device.now.wall.advanced(bySeconds: -3_600)
+        try device.handle(.tick)
+        try device.restart()
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .status)
+    }
+
+    @Test("leaving a group and joining it again does not restart its level's time")
+    func groups() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let membership = Address.membership(device.device)
+        try device.apply(.group(kiosk), mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 600)))
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.wait(500)
+        try device.publish(membership, device.fleet.document(membership, .membership([])))
+        #expect(try device.status(mail).logLevel == .status)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.wait(100)
+        #expect(try device.status(mail).logLevel == .status)
+    }
+
+    @Test("a document that was signed again goes on with its time, another change begins anew")
+    func change() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let address = Address.desired(.all, mail, .logLevel)
+        let wish = DesiredDocument.Content.level(LogLevelWish(level: .debug, duration: 600))
+        try device.publish(address, device.fleet.document(address, wish))
+        try device.wait(500)
+        try device.publish(address, device.fleet.document(address, wish, change: 1))
+        try device.wait(100)
+        #expect(try device.status(mail).logLevel == .status)
+        try device.publish(address, device.fleet.document(address, wish))
+        #expect(try device.status(mail).logLevel == .debug)
+    }
+
+    @Test("what waits for its code leaves the level, but keeps nothing sensitive alive that has lost its end")
+    func waiting() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info)))
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, code: code)))
+        #expect(try device.status(mail).logLevel == .info)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .awaitingCode)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 600)))
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, code: code)))
+        #expect(try device.status(mail).logLevel == .status)
+    }
+
+    @Test("a change of another layer is told as policy, though the deciding document has expired")
+    func why() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.device(device.device), mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 60)))
+        try device.wait(60)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info)))
+        let why = device.core.state.events.compactMap { event -> LogLevelChange.Why? in
+            guard case .logLevel(let change) = event.body else { return nil }
+            return change.why
+        }
+        #expect(why == [.policy, .expired, .policy])
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
+    }
+}

@@ -1,0 +1,149 @@
+import DeviceAgent
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("An agent at a real broker")
+struct AgentBusTests {
+    private let config = Address.desired(.all, mail, .config)
+    private let auth = Address.desired(.all, mail, .auth)
+
+    private func app(_ agent: AgentFolder, _ fixture: Fixture) throws -> LinkClient {
+        let client = try LinkClient(agent.socket)
+        client.register(mail)
+        let answering = Task { try await answerAll(client) }  // ends with the connection
+        fixture.onEnd {
+            client.end()
+            _ = try? await answering.value
+        }
+        return client
+    }
+
+    @Test("killed again and again during a stream of changes, it never goes back and forgets no event")
+    func killed() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let broker = try await fixture.broker()
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let controller = try await StubController(fixture, fleet: fleet, broker: broker)
+            try await controller.apply(auth, .auth(.authorized))
+            var revision: Int64 = 1
+            for _ in 0..<4 {
+                let process = try await agent.start(fixture)
+                let client = try app(agent, fixture)
+                for _ in 0..<10 {
+                    revision += 1
+                    try await controller.apply(config, .config(["n": "\(revision)"]))
+                    client.send(.blocked(.copy, target: nil))
+                }
+                try await controller.status(mail, "a status of this boot") { $0[.config].received == revision }
+                await process.killNow()
+                client.end()
+            }
+            let process = try await agent.start(fixture)
+            _ = try app(agent, fixture)
+            try await controller.status(mail, "the last change is applied") {
+                $0.order.boot == 5 && $0.isReady && $0[.config].applied == revision
+                    && $0[.config].attempt.outcome == .applied
+            }
+            let heard = controller.heard.withLock { $0 }
+            for (before, next) in zip(heard.statuses, heard.statuses.dropFirst()) {
+                #expect(before.order < next.order)
+            }
+            for (boot, numbers) in Dictionary(grouping: heard.numbers, by: { $0[0] }) {
+                #expect(numbers.map { $0[1] }.max() == Int64(numbers.count), "events of boot \(boot)")
+            }
+            #expect(Set(heard.statuses.map(\.order.boot)).count == 5)
+            #expect(await process.terminate() == 0)
+            try await until("it has said goodbye") {
+                controller.heard.withLock { $0.presences.last?.state == .offline }
+            }
+            let last = try await controller.status(mail, "a last status") { !$0.isRunning }
+            #expect(last[.config].applied == revision)
+        }
+    }
+
+    @Test("a broker that is killed and forgets everything is told everything again")
+    func brokerKilled() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let broker = try await fixture.broker()
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let controller = try await StubController(fixture, fleet: fleet, broker: broker)
+            try await controller.apply(config, .config(["n": "1"]))
+            _ = try await agent.start(fixture)
+            _ = try app(agent, fixture)
+            try await controller.status(mail, "the change is applied") { $0[.config].applied == 1 }
+            await broker.kill()
+            controller.heard.withLock { $0 = StubController.Heard() }
+            try await broker.start()
+            try await until("the controller is back") {
+                do {
+                    try await controller.subscribe()
+                    return true
+                } catch { return false }
+            }
+            try await controller.status(mail, "the status is told again") { $0[.config].applied == 1 }
+            try await controller.apply(config, .config(["n": "2"]))
+            try await controller.status(mail, "a change arrives") { $0[.config].attempt.outcome == .applied }
+        }
+    }
+
+    @Test("a wrong password is named in the log, and the agent goes on trying")
+    func wrongPassword() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let folder = try fixture.temporaryFolder()
+            let passwords = folder.appendingPathComponent("passwords").path
+            _ = try await run(program(named: "mosquitto_passwd"), ["-b", "-c", passwords, "till-1", "other"])
+            let broker = try await fixture.broker(["password_file \(passwords)"], anonymous: false)
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let process = try await agent.start(fixture)
+            try await until("it has been told twice", within: .seconds(30)) {
+                process.errors.components(separatedBy: "no connection to the broker").count > 2
+            }
+            #expect(process.errors.lowercased().contains("authori"), "\(process.errors)")
+            _ = try await run(program(named: "mosquitto_passwd"), ["-b", passwords, "till-1", "secret"])
+            broker.reload()
+            try await until("it connects with the right one", within: .seconds(60)) {
+                process.errors.contains("connected to the broker")
+            }
+        }
+    }
+
+    @Test("when the disk is full it ends with the reason, and nothing was said that is not stored")
+    func diskFull() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let broker = try await fixture.broker()
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let controller = try await StubController(fixture, fleet: fleet, broker: broker)
+            let process = try await fixture.process(
+                URL(fileURLWithPath: "/usr/bin/env"),
+                [
+                    "--ignore-signal=XFSZ", "prlimit", "--fsize=400000", "--", program(named: "fleet-agent").path,
+                    "run",
+                    "--config", agent.configuration.path,
+                ])
+            try await until("the agent listens") {
+                if process.status != nil { throw TestFailure(process.errors) }
+                return process.errors.contains("agent started")
+            }
+            _ = try app(agent, fixture)
+            try await controller.status(mail, "the first status") { $0.isReady }
+            for number in 0..<100 where process.status == nil {
+                try await controller.apply(
+                    config, .config(["k": "\(number)" + String(repeating: "x", count: 30_000)]))
+            }
+            #expect(try await within(.seconds(20), "the agent ends") { await process.exited() } == 1)
+            #expect(process.errors.contains("cannot write to the agent's store"), "\(process.errors.suffix(2_000))")
+            try await until("the broker says its will") {
+                controller.heard.withLock { $0.presences.last?.state == .offline }
+            }
+            let stored = try DeviceStore(path: agent.state.appendingPathComponent("agent.db").path).load()
+            let said = try await controller.status(mail, "a status") { _ in true }
+            #expect(stored.apps[mail]?[.config].report.received == said[.config].received)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import DeviceAgent
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Apps at the agent's socket")
+struct AgentLinkTests {
+    private let port: UInt16 = 1  // nobody: apps are served without a broker, too
+
+    private func refusal(_ client: LinkClient) async throws -> AgentFrame.Refusal? {
+        guard case .refused(let code, _)? = try await client.next() else { return nil }
+        #expect(try await client.next() == nil, "the connection is closed behind a refusal")
+        return code
+    }
+
+    private func isWelcome(_ client: LinkClient) async throws -> Bool {
+        if case .welcome? = try await client.next() { true } else { false }
+    }
+
+    @Test("who may be which app is what apps.d says, at once, and a broken file opens nothing")
+    func access() async throws {
+        try await withFixture { fixture in
+            let agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            _ = try await agent.start(fixture)
+            func register(_ app: AppID, token: String? = nil) throws -> LinkClient {
+                let client = try LinkClient(agent.socket)
+                client.register(app, token: token)
+                return client
+            }
+            #expect(try await isWelcome(register(mail)))
+            try agent.write("{", to: "apps.d/broken.json", mode: 0o600)
+            #expect(try await refusal(register(notes)) == .notAllowed)
+            try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid() + 1)}"#, to: "apps.d/a.json", mode: 0o644)
+            #expect(try await refusal(register(notes)) == .notAllowed)
+            try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid())}"#, to: "apps.d/b.json", mode: 0o666)
+            #expect(try await refusal(register(notes)) == .notAllowed)
+            try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid())}"#, to: "apps.d/b.json", mode: 0o644)
+            #expect(try await isWelcome(register(notes)))
+            let token = #"{"v":1,"app":"com.example.pay","token":"0123456789abcdef"}"#
+            let pay = AppID(unchecked: "com.example.pay")
+            try agent.write(token, to: "apps.d/pay.json", mode: 0o644)
+            #expect(try await refusal(register(pay, token: "0123456789abcdef")) == .notAllowed)
+            try agent.write(token, to: "apps.d/pay.json", mode: 0o600)
+            #expect(try await refusal(register(pay, token: "0123456789abcdee")) == .notAllowed)
+            #expect(try await refusal(register(pay)) == .notAllowed)
+            #expect(try await isWelcome(register(pay, token: "0123456789abcdef")))
+            // com.example.mail was welcome while no file named anybody.
+            #expect(try await refusal(register(mail)) == .notAllowed)
+        }
+    }
+
+    @Test("what is no frame, too long, or out of turn ends its connection alone")
+    func garbage() async throws {
+        try await withFixture { fixture in
+            let agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            let process = try await agent.start(fixture)
+            let good = try LinkClient(agent.socket)
+            good.register(mail)
+            #expect(try await isWelcome(good))
+            let line = { (text: String) in Array((text + "\n").utf8) }
+            for (bytes, code) in [
+                (line("hello"), AgentFrame.Refusal.invalid), (line(""), .invalid), (line("{}"), .invalid),
+                (line(#"{"type":"ready"}"#), .invalid), (line(#"{"type":"nothing"}"#), .invalid),
+                ([0xFF, 0x00, 0x0A], .invalid), (line(#"{"type":"register","v":9}"#), .version),
+                ([UInt8](repeating: 0x20, count: Link.maximumLine + 10), .invalid),
+                (line(String(repeating: "[", count: 10_000)), .invalid),
+            ] {
+                let client = try LinkClient(agent.socket)
+                client.send(bytes)
+                #expect(try await refusal(client) == code, "\(String(decoding: bytes.prefix(40), as: UTF8.self))")
+            }
+            let registration = AppFrame.register(
+                Registration(app: notes, install: .random(), launch: .random(), sdk: "t", implements: []))
+            // Behind a refused line nothing is heard, not even a registration.
+            let late = try LinkClient(agent.socket)
+            late.send(line("garbage") + registration.json + [0x0A])
+            #expect(try await refusal(late) == .invalid)
+            let half = try LinkClient(agent.socket)
+            half.send(Array(registration.json.dropLast(5)))
+            half.end()
+            let twice = try LinkClient(agent.socket)
+            twice.send(registration.json + [0x0A])
+            #expect(try await isWelcome(twice))
+            let third = try LinkClient(agent.socket)
+            third.register(mail)
+            #expect(try await refusal(third) == .inUse)
+            twice.send(registration.json + [0x0A])
+            #expect(try await refusal(twice) == .invalid)
+            let again = try LinkClient(agent.socket)
+            again.send(registration.json + [0x0A])
+            #expect(try await isWelcome(again), "a connection that ended leaves nothing behind")
+            good.send(.blocked(.copy, target: nil))
+            #expect(process.status == nil)
+        }
+    }
+
+    @Test("64 apps are served at a time, one more is refused, and who says nothing is sent away")
+    func many() async throws {
+        try await withFixture { fixture in
+            let agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            _ = try await agent.start(fixture)
+            let silent = try LinkClient(agent.socket)
+            let clients = try (0..<64).map { number in
+                let client = try LinkClient(agent.socket)
+                client.register(AppID(unchecked: "app-\(number)"))
+                return client
+            }
+            for client in clients { #expect(try await isWelcome(client)) }
+            let further = try LinkClient(agent.socket)
+            further.register(AppID(unchecked: "app-64"))
+            #expect(try await refusal(further) == .tooMany)
+            #expect(try await refusal(silent) == .invalid)
+            clients[0].end()
+            let back = try LinkClient(agent.socket)
+            back.register(AppID(unchecked: "app-0"))
+            #expect(try await isWelcome(back))
+        }
+    }
+
+    @Test("an app that says very much at once is heard to the end, in order")
+    func backPressure() async throws {
+        try await withFixture { fixture in
+            let agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            _ = try await agent.start(fixture)
+            let client = try LinkClient(agent.socket)
+            client.register(mail)
+            #expect(try await isWelcome(client))
+            var lines: [UInt8] = []
+            for number in 1...20_000 { lines += AppFrame.display(id: Int64(number), text: "x").json + [0x0A] }
+            let sending = Task.detached { client.send(lines) }  // awaited below
+            for number in 1...20_000 {
+                guard case .displayed(let id, true)? = try await client.next() else {
+                    Issue.record("no answer to \(number)")
+                    break
+                }
+                #expect(id == Int64(number))
+            }
+            await sending.value
+        }
+    }
+
+    @Test("a display command that does not read its text harms nobody")
+    func displayCommand() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            agent.members["displayCommand"] = #"["/bin/true"]"#
+            try agent.write()
+            let process = try await agent.start(fixture)
+            let client = try LinkClient(agent.socket)
+            client.register(mail)
+            #expect(try await isWelcome(client))
+            for number in 0..<10 {
+                client.send(.display(id: Int64(number), text: String(repeating: "x", count: Link.maximumText)))
+                var isShown = false
+                while !isShown, let frame = try await client.next() {
+                    if case .displayed(_, let shown) = frame { isShown = shown }
+                }
+                #expect(isShown)
+            }
+            #expect(process.status == nil, "\(process.errors)")
+        }
+    }
+}
