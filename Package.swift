@@ -98,7 +98,8 @@ let package = Package(
             name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport", .logging],
             swiftSettings: settings),
         .testTarget(
-            name: "DeviceAgentTests", dependencies: ["DeviceAgent", "FleetProtocol", "Mosquitto", "TestSupport", .grdb],
+            name: "DeviceAgentTests",
+            dependencies: ["DeviceAgent", "FleetProtocol", "Mosquitto", "TestSupport", .grdb],
             swiftSettings: settings),
         .testTarget(
             name: "FleetHomeTests", dependencies: ["FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
