@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""An app of a Fleetbus device in Python, with its standard library alone: written from schemas/link/.
+
+    app.py --socket PATH --app ID --data FOLDER [--token TEXT] [--without print,config] [--answer error]
+
+It registers at the agent's socket, keeps the properties that it is told, answers for every policy, and comes back with
+`resume` when the agent is restarted. Each thing that happens is one JSON line on standard output, which says what in
+`event`: sent and received (with the `frame`), ready, callback, again (a second ready), refused, lost.
+
+Lines on standard input: `blocked ACTION [TARGET]`, `display TEXT`, and `stop`. Not shown here: an app that retires
+itself, and debug codes.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import select
+import socket
+import sys
+import time
+import uuid
+
+LONGEST_LINE = 262_144
+ACKNOWLEDGED = ("auth", "config", "openIn", "openFrom", "pasteboard", "print", "secureFileIO")
+# The optional callbacks by the name in `implements`, each with the kind of delivery that it is for.
+CALLBACKS = {
+    "managedPolicy": "managed", "config": "config", "openIn": "openIn", "openFrom": "openFrom",
+    "pasteboard": "pasteboard", "print": "print", "secureFileIO": "secureFileIO", "secureServices": "availability",
+    "logLevel": "logLevel",
+}
+DEFAULTS = {
+    "auth": {"state": "unauthorized", "message": "Your administrator has not authorized this app."},
+    "openIn": {"policy": "unauthorized"}, "openFrom": {"policy": "unauthorized"},
+    "pasteboard": {"policy": "unauthorized"}, "print": {"policy": "unauthorized"},
+    "secureFileIO": {"policy": "required"}, "dragAndDrop": {"policy": "notAllowed"},
+}
+# What this app understands; anything else counts as the default.
+KNOWN = {
+    "auth": ("unauthorized", "authorized", "retired"),
+    "openIn": ("unauthorized", "authorized", "whitelist"), "openFrom": ("unauthorized", "authorized", "whitelist"),
+    "pasteboard": ("unauthorized", "authorized", "secureCopy"), "print": ("unauthorized", "authorized"),
+    "secureFileIO": ("optional", "required"), "dragAndDrop": ("notAllowed", "appConnectApps", "allApps"),
+}
+
+
+def tell(event, **members):
+    print(json.dumps({"event": event, **members}, ensure_ascii=False), flush=True)
+
+
+def without_doubles(members):
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("a double member")
+    return found
+
+
+def understood(what, value):
+    """The value to take, and what was wrong with it."""
+    if what not in KNOWN:
+        return value, None
+    name = value.get("state" if what == "auth" else "policy") if isinstance(value, dict) else value
+    if name in KNOWN[what]:
+        return value, None
+    return DEFAULTS[what], f"unknown value {name!r}"
+
+
+def install_id(folder):
+    """The id of this installation: made once, kept in the app's data."""
+    file = pathlib.Path(folder) / "install"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(str(uuid.uuid4()))
+    return file.read_text()
+
+
+class App:
+    def __init__(self, options):
+        self.options = options
+        self.implements = [name for name in CALLBACKS if name not in options.without.split(",")]
+        self.register = {
+            "type": "register", "v": 1, "app": options.app, "install": install_id(options.data),
+            "launch": str(uuid.uuid4()), "sdk": "app-py/1.0", "implements": self.implements,
+        }
+        if options.token:
+            self.register["token"] = options.token
+        self.properties = {}
+        self.is_ready = False
+        self.newest = {}  # by kind: the newest delivery whose callback has returned
+        self.answers = {}  # by policy: the newest acknowledgement
+        self.link = None
+        self.welcome = False
+        self.incoming = b""
+        self.displays = 0
+        self.input_open = True
+        self.stopping = False
+
+    # The line
+
+    def send(self, frame):
+        if self.link is None:
+            return
+        tell("sent", frame=frame)
+        try:
+            self.link.sendall(json.dumps(frame, ensure_ascii=False).encode() + b"\n")
+        except OSError:
+            pass  # reading finds out, too, and then comes the next connection with `resume`
+
+    def connect(self):
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            link.connect(self.options.socket)
+        except OSError:
+            link.close()
+            return False
+        self.link, self.welcome, self.incoming = link, False, b""
+        frame = dict(self.register)
+        if self.is_ready:
+            frame["resume"] = {
+                "delivered": [delivery for delivery, _ in self.newest.values()],
+                "acknowledgements": list(self.answers.values()),
+            }
+        self.send(frame)
+        return True
+
+    def disconnect(self):
+        self.link.close()
+        self.link = None
+        tell("lost")
+
+    def run(self):
+        """Connects again and again: at once, then after 50 ms, doubled up to 2 s, with some randomness."""
+        pause = 0.0
+        while not self.stopping:
+            if self.connect():
+                while self.link is not None and not self.stopping:
+                    self.wait()
+                pause = 0.0 if self.welcome else pause
+            time.sleep(pause * random.uniform(0.5, 1))
+            pause = min(2.0, max(0.05, pause * 2))
+        if self.link is not None:
+            self.send({"type": "stop"})
+            self.link.close()
+
+    def wait(self):
+        sources = [self.link.fileno()] + ([0] if self.input_open else [])
+        for source in select.select(sources, [], [])[0]:
+            if source == 0:
+                self.read_input()
+            elif self.link is not None:
+                self.read_link()
+
+    def read_link(self):
+        try:
+            data = self.link.recv(65_536)
+        except OSError:
+            data = b""
+        *lines, self.incoming = (self.incoming + data).split(b"\n")
+        try:
+            if any(len(line) > LONGEST_LINE for line in [*lines, self.incoming]):
+                raise ValueError("a line is too long")
+            for line in lines:
+                self.receive(json.loads(line.decode(), object_pairs_hook=without_doubles))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            print(f"the agent wrote what is no frame: {error!r}", file=sys.stderr)
+            data = b""
+        if not data:
+            self.disconnect()
+
+    # What the agent says
+
+    def receive(self, frame):
+        tell("received", frame=frame)
+        match frame["type"]:
+            case "welcome":
+                self.welcome = True
+            case "refused":
+                tell("refused", code=frame["code"], message=frame["message"])
+            case "ready" if self.is_ready:
+                tell("again")
+                self.send({"type": "ready"})
+            case "ready":
+                self.ready(frame["properties"])
+            case "deliver":
+                self.deliver(frame["delivery"], frame["what"], frame["value"])
+
+    def ready(self, told):
+        values = {"managed": told["managed"], "availability": told["availability"], **told["policies"]}
+        self.properties = {what: understood(what, value)[0] for what, value in values.items()}
+        self.is_ready = True
+        tell("ready", properties=self.properties)
+        self.send({"type": "ready"})
+
+    def deliver(self, delivery, what, told):
+        """First the property, then the callback, then `delivered`; one after the other, as they come."""
+        value, wrong = understood(what, told)
+        if self.newest.get(what) == (delivery, value):
+            return self.send({"type": "delivered", "delivery": delivery})  # a repetition
+        self.properties[what] = value
+        has_callback = what == "auth" or what in [CALLBACKS[name] for name in self.implements]
+        if has_callback:
+            tell("callback", what=what, value=value, delivery=delivery)
+        self.newest[what] = (delivery, value)
+        if what in ACKNOWLEDGED and not has_callback:
+            return self.acknowledge(delivery, what, "unsupported", "This app does not implement this policy.")
+        if wrong:
+            self.acknowledge(delivery, what, "error", wrong)
+        elif self.options.answer == "error":
+            self.acknowledge(delivery, what, "error", "This app was told to fail.")
+        else:
+            self.acknowledge(delivery, what, "applied")
+        self.send({"type": "delivered", "delivery": delivery})
+
+    def acknowledge(self, delivery, policy, state, message=None):
+        if policy not in ACKNOWLEDGED:
+            return
+        self.answers[policy] = {"delivery": delivery, "policy": policy, "state": state}
+        if message:
+            self.answers[policy]["message"] = message
+        self.send({"type": "acknowledge", **self.answers[policy]})
+
+    # What the person at the app does
+
+    def read_input(self):
+        text = os.read(0, 65_536).decode()
+        self.input_open = text != ""
+        for line in text.splitlines():
+            match line.split(" ", 2):
+                case ["blocked", action]:
+                    self.send({"type": "blocked", "action": action})
+                case ["blocked", action, target]:
+                    self.send({"type": "blocked", "action": action, "target": target})
+                case ["display", *words]:
+                    self.displays += 1
+                    self.send({"type": "display", "id": self.displays, "text": " ".join(words)})
+                case ["stop"]:
+                    self.stopping = True
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="An app in Python.")
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--app", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--token")
+    parser.add_argument("--without", default="")
+    parser.add_argument("--answer", default="applied", choices=("applied", "error"))
+    App(parser.parse_args()).run()
