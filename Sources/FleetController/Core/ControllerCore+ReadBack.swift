@@ -110,7 +110,14 @@ extension ControllerCore {
         guard let document = identity.verified(message.payload, at: message.topic) else {
             return stored.map { .other($0) } ?? .foreign
         }
-        // Equal in revision with other bytes: the counter has been here before.
+        // The same signed text in another envelope tells of no other time: it is only put right.
+        if let stored, stored.revision == document.revision,
+            let ours = try? SignedDocument(wire: stored.wire), let theirs = try? SignedDocument(wire: message.payload),
+            ours.payload == theirs.payload
+        {
+            return .other(stored)
+        }
+        // Equal in revision with another text: the counter has been here before.
         if document.revision > latest || stored.map({ document.revision >= $0.revision }) ?? false {
             return .newer(document)
         }
