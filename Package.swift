@@ -116,7 +116,7 @@ let package = Package(
             dependencies: ["FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["FleetProtocol", "Mosquitto", "TestSupport"],
+            name: "EndToEndTests", dependencies: ["FleetProtocol", "Mosquitto", "TestSupport"], exclude: ["foreign"],
             swiftSettings: settings),
     ]
 )

@@ -139,16 +139,17 @@ allow_services() {
     new_broker=
 }
 
-# python_environment: a Python of our own with the validator that schemas/ is checked with; sets `python`.
+# python_environment: a Python of our own with the validator that schemas/ is checked with, and with what the programs in
+# Tests/EndToEndTests/foreign import; sets `python`.
 python_environment() {
     local folder=$root/.build-python requirements=$root/schemas/requirements.txt base=python3
     [ -x /usr/bin/python3 ] && base=/usr/bin/python3
     python=$folder/bin/python
     if [ -x "$python" ] && cmp -s "$requirements" "$folder/requirements.txt"; then return; fi
-    say "installing the JSON Schema validator"
+    say "installing the JSON Schema validator and an MQTT client for Python"
     rm -rf "$folder"
     run "making a Python environment" "$base" -m venv "$folder"
-    run "installing the JSON Schema validator from PyPI (is there a network?)" \
+    run "installing Python packages from PyPI (is there a network?)" \
         "$python" -m pip --quiet --disable-pip-version-check install -r "$requirements"
     cp "$requirements" "$folder/requirements.txt"
 }

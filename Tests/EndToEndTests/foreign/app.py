@@ -43,6 +43,7 @@ KNOWN = {
     "pasteboard": ("unauthorized", "authorized", "secureCopy"), "print": ("unauthorized", "authorized"),
     "secureFileIO": ("optional", "required"), "dragAndDrop": ("notAllowed", "appConnectApps", "allApps"),
 }
+LEVELS = ("error", "warning", "status", "info", "verbose", "debug")
 
 
 def tell(event, **members):
@@ -57,10 +58,16 @@ def without_doubles(members):
 
 
 def understood(what, value):
-    """The value to take, and what was wrong with it."""
-    if what not in KNOWN:
+    """The value to take, and what was wrong with it; no value at all when what is in force stays."""
+    if what == "config":
+        return value["values"], None
+    if what in ("managed", "availability"):
         return value, None
-    name = value.get("state" if what == "auth" else "policy") if isinstance(value, dict) else value
+    if what == "logLevel":
+        return (value["level"] if value["level"] in LEVELS else None), None
+    if what not in KNOWN:
+        return None, None
+    name = value.get("state" if what == "auth" else "policy")
     if name in KNOWN[what]:
         return value, None
     return DEFAULTS[what], f"unknown value {name!r}"
@@ -195,6 +202,8 @@ class App:
     def deliver(self, delivery, what, told):
         """First the property, then the callback, then `delivered`; one after the other, as they come."""
         value, wrong = understood(what, told)
+        if value is None:
+            return None  # passed over, without an answer
         if self.newest.get(what) == (delivery, value):
             return self.send({"type": "delivered", "delivery": delivery})  # a repetition
         self.properties[what] = value

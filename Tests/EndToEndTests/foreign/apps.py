@@ -19,7 +19,7 @@ def fresh():
     start = {"source": "default", "received": 0}
     pending = {"revision": 0, "outcome": "pending", "at": now()}
     policies = {name: {**start, "value": value, "attempt": pending} for name, value in effective.DEFAULTS.items()}
-    return {"latch": None, "keys": "present", "refusals": [], "managed": "unknown", "clocks": {}, "policies": policies}
+    return {"latch": None, "keys": "present", "managed": "unknown", "clocks": {}, "policies": policies}
 
 
 class App:
@@ -40,7 +40,6 @@ class App:
 
     @property
     def has_services(self):
-        """This device has nowhere to enter a passcode."""
         services = self.value("secureServices")
         is_open = not services.get("locked") and not services.get("passcode", {}).get("required")
         return self.is_authorized and self.is_ready and is_open
@@ -59,12 +58,16 @@ class App:
                     value, outcome = self.log_level(found)
                 elif document:
                     value = effective.read(policy, document["value"], authorized_apps)
+                if policy == "secureServices" and value.get("passcode", {}).get("required"):
+                    outcome, message = "unsupported", "This device has nowhere to enter a passcode."
             except ValueError as error:
                 outcome, message = "rejected", str(error)
                 if aspect not in ("auth", "dlp"):
                     value = self.value(policy)  # stays
-            if policy == "auth" and self.is_latched(value, document):
+            if policy == "auth" and self.is_latched(value, document, outcome):
                 value, outcome, message = self.value("auth"), "applied", ""
+                if document:
+                    outcome, message = "rejected", "retired: only a later auth document ends that"
             self.take(policy, topic, document["revision"] if document else 0, value, (outcome, message), is_free)
             if policy == "auth":
                 self.retire_or_renew(document)
@@ -94,15 +97,17 @@ class App:
         for clock in self.kept["clocks"].values():
             clock["left"] = max(0, clock["left"] - elapsed)
 
-    def is_latched(self, value, document):
-        """A retirement ends only by a document that an operator has changed later."""
+    def is_latched(self, value, document, outcome):
+        """A retirement ends only by a document that an operator has changed later, and that is understood."""
         latch = self.kept["latch"]
-        return latch is not None and value["state"] != "retired" and effective.change(document) <= latch
+        is_later = outcome == "applied" and effective.change(document) > (latch or [0, 0])
+        return latch is not None and value["state"] != "retired" and not is_later
 
     def retire_or_renew(self, document):
         retired = self.value("auth")["state"] == "retired"
         if retired:
-            self.kept["latch"] = max(self.kept["latch"] or [0, 0], effective.change(document))
+            if effective.is_retirement(document):
+                self.kept["latch"] = max(self.kept["latch"] or [0, 0], effective.change(document))
             if self.kept["keys"] == "present":
                 self.kept["keys"] = "destroyed"
                 self.emit(self, "event", {"event": "wiped"})
@@ -134,15 +139,11 @@ class App:
 
     # What is reported
 
-    def refuse(self, entry):
-        self.kept["refusals"] = [*self.kept["refusals"], entry][-8:]
-        self.is_dirty = True
-
     def status(self):
         records = self.kept["policies"]
         auth, record = self.value("auth"), records["auth"]
         reason = "policy" if record["source"] != "default" or auth["state"] == "retired" else "none"
-        if record["attempt"]["outcome"] == "rejected":
+        if record["attempt"]["outcome"] == "rejected" and auth["state"] != "retired":
             reason = "unknownValue"
         return {
             "sdk": SDK, "running": True, "ready": self.is_ready, "managed": self.kept["managed"],
@@ -153,5 +154,4 @@ class App:
                 policy: {name: member for name, member in record.items() if name != "value"}
                 for policy, record in records.items()
             },
-            "refusals": self.kept["refusals"],
         }

@@ -41,7 +41,7 @@ def tell(event, **members):
 
 class Device:
     def __init__(self, folder):
-        self.kept = Kept(folder)
+        self.folder, self.kept = folder, Kept(folder)
         self.given, self.prefix, self.save = self.kept.given, self.kept.prefix, self.kept.save
         self.id = self.given["device"]
         kept = self.kept.apps
@@ -78,8 +78,11 @@ class Device:
         client = mqtt.Client(
             mqtt.CallbackAPIVersion.VERSION2, self.id, protocol=mqtt.MQTTv5, reconnect_on_failure=False)
         client.username_pw_set(self.kept.credentials["user"], self.kept.credentials["password"])
-        if self.given["broker"].get("tls"):
-            client.tls_set_context(ssl.create_default_context())
+        if tls := self.given["broker"].get("tls"):
+            context = ssl.create_default_context(cafile=self.folder / tls["ca"])
+            if tls.get("certificate"):
+                context.load_cert_chain(self.folder / tls["certificate"], self.folder / tls["key"])
+            client.tls_set_context(context)
         client.will_set(self.prefix + "presence/" + self.id, json.dumps(self.presence("offline")), qos=1, retain=True)
         put = self.todo.put
         client.on_connect = lambda c, _, __, reason, ___: put((c, self.connected, (reason,)))
@@ -190,12 +193,11 @@ class Device:
         self.is_fetching = False
         if groups != self.wanted_groups():
             return self.fetch()
-        left = tuple(f"desired/group/{group}/" for group in self.kept.state["groups"] if group not in groups)
-        gone = [topic for topic in self.subscribed if topic.startswith(left)]
+        left = self.kept.change_groups(groups)
+        gone = [topic for topic in self.subscribed if (self.prefix + topic).startswith(left)]
         if gone:
             self.subscribed.difference_update(gone)
             self.client.unsubscribe([self.prefix + topic for topic in gone])
-        self.kept.state["groups"] = groups
         if not self.fetched:
             self.fetched = True
             for app in self.apps:
@@ -250,11 +252,17 @@ class Device:
         reason = str(error) if isinstance(error, signed.Refused) else f"member {error} is missing or wrong"
         tell("refused", topic=topic, reason=reason)
         entry = {"topic": topic[:512], "reason": reason[:300], "at": now()}
-        for app in [app for app in self.apps if f"/{app.name}/" in topic] or self.apps:
-            app.refuse(entry)
+        others = [old for old in self.kept.state["refusals"] if {**old, "at": ""} != {**entry, "at": ""}]
+        self.kept.state["refusals"] = [*others, entry][-8:]  # of the device: every app's status shows them
+        for app in self.apps:
+            app.is_dirty = True
         self.save()
 
     def hello(self, payload):
+        if payload["at"] <= self.last_contact:
+            return  # a replay
+        if self.in_contact:
+            self.announce()  # the controller has come back, and does not know who is here
         self.in_contact, self.last_contact = True, payload["at"]
         tell("contact", revision=payload["revision"])
         if "received" in payload:
@@ -295,6 +303,7 @@ class Device:
             self.publish(f"reply/{self.id}/{app.name}/status", {
                 "v": 1, "device": self.id, "app": app.name, **self.kept.order, "seq": self.sequence, "at": now(),
                 "agent": AGENT, "events": self.kept.state["number"], **app.status(),
+                "refusals": self.kept.state["refusals"],
             }, retain=True)
             tell("status", app=app.name)
 

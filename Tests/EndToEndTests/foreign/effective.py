@@ -32,7 +32,7 @@ def layers(documents, prefix, device, groups, app, aspect):
     found = [(topic, documents[topic]) for topic in topics if topic in documents]
     found = [(topic, document) for topic, document in found if not document.get("deleted")]
     if aspect == "auth":  # retired wins from any layer
-        retired = [pair for pair in found if state(pair[1].get("value")) == "retired"]
+        retired = [pair for pair in found if is_retirement(pair[1])]
         return retired + [pair for pair in found if pair not in retired]
     return found
 
@@ -42,8 +42,9 @@ def precedence(groups, metas):
     return sorted(groups, key=lambda group: (-metas.get(group, 0), group.encode()))
 
 
-def state(value):
-    return value.get("state") if isinstance(value, dict) else None
+def is_retirement(document):
+    value = document.get("value") if document else None
+    return isinstance(value, dict) and value.get("state") == "retired"
 
 
 def change(document):

@@ -3,6 +3,7 @@
 The rules stand in schemas/asyncapi.yaml: "Verifying a signed document" (steps 7 and 8) and "Status, events, numbers".
 """
 
+import hashlib
 import json
 import os
 
@@ -19,15 +20,16 @@ class Kept:
         self.root = signed.keys(signed.decode(self.given["rootKey"]))
         self.file = folder / self.given["state"] / "device-py.json"
         self.text = self.file.read_text("utf-8") if self.file.exists() else ""
-        fresh = {"boot": 0, "trust": self.given["trust"], "marks": {}, "groups": [], "events": [], "apps": {}}
+        fresh = {"boot": 0, "trust": self.given["trust"], "marks": {}, "wires": {}, "groups": [], "apps": {},
+                 "events": [], "refusals": []}
         self.state = json.loads(self.text) if self.text else fresh
         self.state.update(boot=self.state["boot"] + 1, number=0)
         self.apps, self.events = self.state["apps"], self.state["events"]
-        self.marks = self.state["marks"]  # by topic: the highest order ever accepted, and the wire if it came here
+        self.marks = self.state["marks"]  # by topic: the highest order ever accepted, and the digest of those bytes
         for topic, floor in self.given["floors"].items():
             if floor > self.marks.get(topic, {"order": [0, 0]})["order"]:
-                self.marks[topic] = {"order": floor, "wire": None}
-        wires = {topic: mark["wire"] for topic, mark in self.marks.items() if mark["wire"]}
+                self.marks[topic] = {"order": floor, "digest": None}
+        wires = self.state["wires"]
         self.documents = {topic: json.loads(json.loads(wire)["payload"]) for topic, wire in wires.items()}
         self.trust = max((self.read_trust(self.given), self.read_trust(self.state)), key=lambda trust: trust["version"])
         self.save()
@@ -64,15 +66,25 @@ class Kept:
 
     def accept(self, topic, payload, wire):
         check(payload, topic)
-        order, text = [payload["epoch"], payload["revision"]], wire.decode()
-        mark = self.marks.get(topic, {"order": [0, 0], "wire": None})
+        order = [payload["epoch"], payload["revision"]]
+        digest = hashlib.sha256(wire).hexdigest()
+        mark = self.marks.get(topic, {"order": [0, 0], "digest": None})
         if order < mark["order"] or order[0] < self.given["epoch"]:
             raise signed.Refused(f"epoch and revision {order}, where {mark['order']} was here already")
-        if order == mark["order"] and mark["wire"] not in (None, text):
+        if order == mark["order"] and mark["digest"] not in (None, digest):
             raise signed.Refused(f"epoch and revision {order} again, with other bytes")
-        self.marks[topic] = {"order": order, "wire": text}
-        self.documents[topic] = payload
+        self.marks[topic] = {"order": order, "digest": digest}
+        self.state["wires"][topic], self.documents[topic] = wire.decode(), payload
         self.save()
+
+    def change_groups(self, groups):
+        """What only the groups left have said is forgotten; the marks stay."""
+        left = tuple(f"{self.prefix}desired/group/{group}/" for group in self.state["groups"] if group not in groups)
+        for topic in [topic for topic in self.documents if topic.startswith(left)]:
+            del self.documents[topic], self.state["wires"][topic]
+        self.state["groups"] = groups
+        self.save()
+        return left
 
     def value(self, place):
         """What the accepted document at `desired/` + place says; nothing if it is a tombstone, or not there."""
