@@ -1,0 +1,6 @@
+import FleetSimulator
+
+@main
+enum FleetSim {
+    static func main() async { await Simulator.main() }
+}
