@@ -35,6 +35,7 @@ let package = Package(
         .library(name: "Mosquitto", targets: ["Mosquitto"]),
         .executable(name: "fleet-agent", targets: ["fleet-agent"]),
         .executable(name: "fleet-controller", targets: ["fleet-controller"]),
+        .executable(name: "fleet-sim", targets: ["fleet-sim"]),
         .executable(name: "fleetctl", targets: ["fleetctl"]),
         .executable(name: "sample-app", targets: ["sample-app"]),
     ],
@@ -90,6 +91,17 @@ let package = Package(
         .executableTarget(
             name: "fleetctl", dependencies: ["FleetCommands", .argumentParser], swiftSettings: settings),
 
+        // Sizing and proof
+        .target(
+            name: "FleetSimulator",
+            dependencies: [
+                "AppConnect", "DeviceAgent", "FleetController", "FleetHome", "FleetProtocol", "Mosquitto",
+                .argumentParser, .logging,
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "fleet-sim", dependencies: ["FleetSimulator", .argumentParser], swiftSettings: settings),
+
         // Tests
         .target(name: "TestSupport", dependencies: [], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "MosquittoTests", dependencies: ["Mosquitto", "TestSupport"], swiftSettings: settings),
@@ -114,6 +126,10 @@ let package = Package(
         .testTarget(
             name: "FleetCommandsTests",
             dependencies: ["FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "FleetSimulatorTests",
+            dependencies: ["DeviceAgent", "FleetController", "FleetProtocol", "FleetSimulator", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests", dependencies: ["FleetProtocol", "Mosquitto", "TestSupport"], exclude: ["foreign"],

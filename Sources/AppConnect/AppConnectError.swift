@@ -52,7 +52,7 @@ public struct AppConnectError: Error, Hashable, Sendable, CustomStringConvertibl
     /// For people: what was tried, and on what.
     public let message: String
 
-    init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }

@@ -1,8 +1,8 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What the agent says.
 extension AppSession {
-    mutating func received(_ frame: AgentFrame) -> [Effect] {
+    package mutating func received(_ frame: AgentFrame) -> [Effect] {
         guard !isStopped else { return [] }
         switch frame {
         case .welcome(let agent, let device): welcomed(by: agent, device)

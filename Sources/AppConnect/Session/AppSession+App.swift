@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What the app asks and answers.
 extension AppSession {
@@ -20,7 +20,7 @@ extension AppSession {
     }
 
     /// Takes the app's answer to the newest callback of `policy` that has begun. An equal answer sends nothing.
-    mutating func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) throws -> [Effect] {
+    package mutating func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) throws -> [Effect] {
         try mustBeReady(for: "\(policy.rawValue) was acknowledged")
         guard policy != .auth || state != .unsupported else {
             throw AppConnectError(
@@ -45,7 +45,7 @@ extension AppSession {
 
     /// The app retires itself: its properties are so at once. The callbacks follow when the agent has taken note, with
     /// numbers to acknowledge; without an agent the request is kept, for the life of the process.
-    mutating func retire() throws -> [Effect] {
+    package mutating func retire() throws -> [Effect] {
         try mustBeReady(for: "retire() was called")
         guard properties.authReason != .selfRetired else { return [] }
         properties = .initial
@@ -59,7 +59,7 @@ extension AppSession {
     static let retiredMessage = "This app has retired itself."
 
     /// Whether the app's policy allows it; what it blocks is reported, and the delegate told.
-    mutating func request(_ request: DataRequest) throws -> (Bool, [Effect]) {
+    package mutating func request(_ request: DataRequest) throws -> (Bool, [Effect]) {
         try mustBeReady(for: "something was requested")
         guard let attempt = request.blocked(by: properties, in: registration?.app) else { return (true, []) }
         send(.blocked(attempt.action, target: request.target))

@@ -1,11 +1,11 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What the delegate is told, and what it has been told.
 extension AppSession {
     /// The next call for a delegate that implements `callbacks`, or nil when none is due. The property of the call has
     /// changed when this returns. `callbacks` is nil when there is no delegate: properties still change, so that the
     /// library's own checks are right, but what the delegate was due stays so.
-    mutating func next(for callbacks: Set<Callback>?) -> (Call?, [Effect]) {
+    package mutating func next(for callbacks: Set<Callback>?) -> (Call?, [Effect]) {
         guard !isStopped, running == nil else { return (nil, flush()) }
         var index = 0
         while index < inbox.count {
@@ -58,7 +58,7 @@ extension AppSession {
         return call
     }
 
-    mutating func returned(_ call: Call) -> [Effect] {
+    package mutating func returned(_ call: Call) -> [Effect] {
         running = nil
         guard !isStopped else { return [] }
         switch call {

@@ -1,11 +1,11 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// The app's side of the link as a value: events go in, effects come out. No socket, lock, clock or delegate in here.
 ///
 /// One method per event; each returns what the shell has to do, in order. Whatever waits for the delegate's queue is
 /// fetched with ``next(for:)`` and handed back with ``returned(_:)``, one call at a time.
-struct AppSession: Sendable {
-    enum Phase: Hashable, Sendable {
+package struct AppSession: Sendable {
+    package enum Phase: Hashable, Sendable {
         case created
         /// Registered or trying to; the ready callback has not begun.
         case starting
@@ -13,7 +13,7 @@ struct AppSession: Sendable {
         case stopped(wasReady: Bool)
     }
 
-    enum Connection: Hashable, Sendable {
+    package enum Connection: Hashable, Sendable {
         case none
         /// Connected, but a callback from before is still running: only when it has returned can the registration say
         /// truly what was delivered.
@@ -22,7 +22,7 @@ struct AppSession: Sendable {
         case open
     }
 
-    enum Effect: Hashable, Sendable {
+    package enum Effect: Hashable, Sendable {
         case send(AppFrame)
         /// Drop the connection now, and come back.
         case disconnect(AppConnectError)
@@ -35,7 +35,7 @@ struct AppSession: Sendable {
     }
 
     /// What runs on the delegate's queue.
-    enum Call: Hashable, Sendable {
+    package enum Call: Hashable, Sendable {
         case connectionChanged(ConnectionState)
         case ready
         case changed(number: Int64, Delivery)
@@ -44,36 +44,36 @@ struct AppSession: Sendable {
     }
 
     /// A delivery that the delegate, or the library for it, has taken.
-    struct Taken: Hashable, Sendable {
-        let number: Int64
-        let delivery: Delivery
-        var hasReturned: Bool
+    package struct Taken: Hashable, Sendable {
+        package let number: Int64
+        package let delivery: Delivery
+        package var hasReturned: Bool
     }
 
     /// A delivery whose callback has begun, so that the app may acknowledge it.
-    struct Answerable: Hashable, Sendable {
-        let number: Int64
+    package struct Answerable: Hashable, Sendable {
+        package let number: Int64
         /// The library answers for what it did not understand; the app has only seen the default.
-        let isUnderstood: Bool
+        package let isUnderstood: Bool
     }
 
-    var phase = Phase.created
-    var connection = Connection.none
+    package var phase = Phase.created
+    package var connection = Connection.none
     var connectionState = ConnectionState.disconnected(
         AppConnectError(.notStarted, "start(options:) has not been called"))
-    var properties = AppProperties.initial
-    var registration: Registration?
+    package var properties = AppProperties.initial
+    package var registration: Registration?
 
     /// What waits for the delegate's queue, in the order it came; of each kind of delivery the newest.
-    var inbox: [Waiting] = []
-    var running: Call?
+    package var inbox: [Waiting] = []
+    package var running: Call?
     /// Whether `ready` came on the present connection and is to be answered on it.
     var owesReady = false
     /// The newest of each kind.
-    var taken: [DeliveryKind: Taken] = [:]
+    package var taken: [DeliveryKind: Taken] = [:]
     /// The newest of each policy.
-    var answerable: [Policy: Answerable] = [:]
-    var answers: [Policy: Acknowledgement] = [:]
+    package var answerable: [Policy: Answerable] = [:]
+    package var answers: [Policy: Acknowledgement] = [:]
     /// The app has retired itself, and the agent has not said yet that it knows.
     var isRetirementUnconfirmed = false
     /// What is written as soon as the agent has welcomed the app.
@@ -85,6 +85,8 @@ struct AppSession: Sendable {
     /// Frames kept while there is no connection, calls kept while the delegate is busy: beyond it the oldest attempts go.
     static let maximumWaiting = 256
 
+    package init() {}
+
     var isStopped: Bool { if case .stopped = phase { true } else { false } }
     var hasBeenReady: Bool { phase == .ready || phase == .stopped(wasReady: true) }
 
@@ -95,7 +97,7 @@ struct AppSession: Sendable {
 
     // MARK: The connection
 
-    mutating func start(as registration: Registration) throws {
+    package mutating func start(as registration: Registration) throws {
         switch phase {
         case .created: break
         case .stopped: throw AppConnectError(.stopped, "AppConnect cannot be started after stop()")
@@ -106,7 +108,7 @@ struct AppSession: Sendable {
         connectionState = .disconnected(AppConnectError(.unreachable, "the agent has not been reached yet"))
     }
 
-    mutating func connected() -> [Effect] {
+    package mutating func connected() -> [Effect] {
         guard !isStopped, connection == .none else { return [] }
         if running == nil || !hasBeenReady { register() } else { connection = .waiting }
         return flush()
@@ -125,7 +127,7 @@ struct AppSession: Sendable {
 
     /// The connection is gone or could not be made. What the agent had sent and has not begun is dropped: it sends it
     /// again to whoever does not name it as delivered.
-    mutating func lost(_ problem: AppConnectError) -> [Effect] {
+    package mutating func lost(_ problem: AppConnectError) -> [Effect] {
         connection = .none
         owesReady = false
         inbox.removeAll { if case .call(let call) = $0 { !call.isFromApp } else { true } }
@@ -135,7 +137,7 @@ struct AppSession: Sendable {
         return flush()
     }
 
-    mutating func stop() -> [Effect] {
+    package mutating func stop() -> [Effect] {
         guard !isStopped else { return [] }
         if connection == .open { effects.append(.send(.stop)) }
         phase = .stopped(wasReady: phase == .ready)

@@ -1,7 +1,7 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What an app wants to do with data.
-enum DataRequest: Hashable, Sendable {
+package enum DataRequest: Hashable, Sendable {
     case copy
     case openIn(AppID)
     /// The app that would get the URL, where it is known.
@@ -51,7 +51,7 @@ enum DataRequest: Hashable, Sendable {
 }
 
 /// A request that was blocked, as the delegate is told of it.
-enum Attempt: Hashable, Sendable {
+package enum Attempt: Hashable, Sendable {
     case openIn(OpenInPolicy, AppID)
     case openURL(String)
     case openFrom(OpenFromPolicy, AppID)

@@ -1,8 +1,8 @@
-import FleetProtocol
+package import FleetProtocol
 
 extension AppSession {
     /// An entry of the inbox.
-    enum Waiting: Hashable, Sendable {
+    package enum Waiting: Hashable, Sendable {
         case ready(AppProperties)
         /// `problem` says what was not understood of it: it then counts as the default, and is answered with `error`.
         case delivery(number: Int64, Delivery, problem: String?)
@@ -39,7 +39,7 @@ extension AppSession.Call {
 }
 
 /// What a delivery is about. At most one delivery of a kind is under way.
-enum DeliveryKind: Hashable, Sendable {
+package enum DeliveryKind: Hashable, Sendable {
     case policy(Policy)
     case managed
     case availability

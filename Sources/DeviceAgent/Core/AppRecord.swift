@@ -4,9 +4,9 @@ package import FleetProtocol
 package struct AppRecord: Hashable, Sendable {
     /// A retirement that has taken effect. It ends only by a deciding auth document that was changed later.
     package struct Latch: Hashable, Sendable {
-        var change: Revision
-        var reason: AuthReason
-        var message: String
+        package var change: Revision
+        package var reason: AuthReason
+        package var message: String
     }
 
     package let id: AppID

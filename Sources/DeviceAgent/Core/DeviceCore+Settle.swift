@@ -23,11 +23,11 @@ extension DeviceCore {
     /// loosen anything waits until the broker has shown all of it and the controller has confirmed it.
     mutating func settle(_ ids: some Sequence<AppID>, at now: Now) {
         var known = authorizedApps
-        for id in ids { settleAlone(id, at: now) }
+        for id in ids.sorted() { settleAlone(id, at: now) }
         // The whitelist of "all authorized apps" follows from every app's authorization.
         while authorizedApps != known {
             known = authorizedApps
-            for id in state.apps.keys { settleAlone(id, at: now) }
+            for id in state.apps.keys.sorted() { settleAlone(id, at: now) }
         }
     }
 

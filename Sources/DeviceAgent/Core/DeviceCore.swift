@@ -98,7 +98,9 @@ package struct DeviceCore: Sendable {
         batch.changes.append(.started(boot: self.state.boot, owner))
         batch.isClockDue = true
         // A crash may have come between making an app's new keys and storing that it has some.
-        for app in self.state.apps.values where !app.hasKeys { batch.keyEffects.append(.destroyKeys(app.id)) }
+        for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) where !app.hasKeys {
+            batch.keyEffects.append(.destroyKeys(id))
+        }
         settle(self.state.apps.keys, at: now)
     }
 

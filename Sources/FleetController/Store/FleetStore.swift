@@ -7,7 +7,7 @@ import GRDB
 /// in this type's extensions alone; what a transaction decides stands with its caller. Not thread-safe: it belongs to
 /// one core.
 package final class FleetStore {
-    private let database: DatabaseQueue
+    let database: DatabaseQueue
     private let path: String
     private let cache = StoreCache()
 
@@ -33,6 +33,13 @@ package final class FleetStore {
         path = ":memory:"
         database = try DatabaseQueue()
         try Self.migrate(database, path)
+    }
+
+    /// A store in memory that begins as a copy of another.
+    package init(copying other: FleetStore) throws {
+        path = ":memory:"
+        database = try DatabaseQueue()
+        try other.database.backup(to: database)
     }
 
     package func close() throws { try database.close() }

@@ -1,0 +1,87 @@
+package import FleetProtocol
+import GRDB
+
+/// What stands in the store, for whoever checks it from outside.
+extension FleetStore {
+    package struct Wish: Sendable {
+        package let address: Address
+        package let revision: Revision
+        package let change: Revision
+        package let value: String?
+        package let wire: [UInt8]
+    }
+
+    package struct StoredEvent: Hashable, Sendable {
+        package let device: DeviceID
+        package let incarnation: Int64
+        package let boot: Int64
+        package let number: Int64
+
+        package init(device: DeviceID, incarnation: Int64, boot: Int64, number: Int64) {
+            self.device = device
+            self.incarnation = incarnation
+            self.boot = boot
+            self.number = number
+        }
+    }
+
+    package func latest() throws -> Revision { try transaction { try $0.latest() } }
+
+    /// Every document, tombstones included.
+    package func wishes() throws -> [Wish] {
+        try transaction { transaction in
+            try transaction.documents(after: 0, limit: 100_000).map {
+                Wish(address: $0.address, revision: $0.revision, change: $0.change, value: $0.value, wire: $0.wire)
+            }
+        }
+    }
+
+    package func floors(for device: DeviceID) throws -> [Address: Revision] {
+        try transaction { transaction in
+            Dictionary(try transaction.floors(for: device).map { ($0.address, $0.revision) }) { $1 }
+        }
+    }
+
+    package func statuses(in fleet: FleetID) throws -> [Status] {
+        try transaction { try $0.statuses(in: fleet, app: nil, device: nil, after: 0, limit: 100_000).map(\.status) }
+    }
+
+    /// The devices that are counted as connected now.
+    package func onlineDevices() throws -> Set<DeviceID> {
+        try transaction { transaction in
+            let session = try transaction.session()
+            return Set(
+                try transaction.devices(named: nil, after: "", limit: 100_000)
+                    .filter { Connectivity(state: $0.state, session: session) == .online }.map(\.name))
+        }
+    }
+
+    /// The bodies of all events, without the oldest number, which changes from one sending to the next.
+    package func events() throws -> [StoredEvent: [UInt8]] {
+        try transaction { transaction in
+            var events: [StoredEvent: [UInt8]] = [:]
+            for row in try transaction.rows(
+                """
+                SELECT devices.name, events.incarnation, events.boot, number, body FROM events
+                JOIN devices ON devices.id = events.device
+                """)
+            {
+                let event = StoredEvent(
+                    device: DeviceID(unchecked: row[0]), incarnation: row[1], boot: row[2], number: row[3])
+                events[event] = [UInt8](blob: row[4])
+            }
+            return events
+        }
+    }
+
+    /// What operators are told of an app, by policy.
+    package func summary(of app: AppID, at now: Timestamp) throws -> [StatusRow] {
+        try transaction { transaction in
+            let tally = try Tally.of(app, transaction, now: now)
+            return Policy.allCases.map(tally.row)
+        }
+    }
+
+    /// Runs a statement: for tests that let a store lose what it had.
+    package func execute(_ sql: String) throws { try database.write { try $0.execute(sql: sql) } }
+}

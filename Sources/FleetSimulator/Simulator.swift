@@ -1,0 +1,10 @@
+package import ArgumentParser
+
+/// `fleet-sim`: simulated fleets, to size a deployment and to prove the protocol.
+package struct Simulator: AsyncParsableCommand {
+    package static let configuration = CommandConfiguration(
+        commandName: "fleet-sim", abstract: "Simulates fleets: to size a deployment, and to prove the protocol.",
+        subcommands: [Explore.self])
+
+    package init() {}
+}

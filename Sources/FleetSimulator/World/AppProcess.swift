@@ -1,0 +1,209 @@
+import AppConnect
+import FleetProtocol
+
+/// An app on a device: the library's real session, with a delegate that answers as this app does.
+final class AppProcess {
+    unowned let machine: Machine
+    let id: AppID
+    private(set) var session: AppSession?
+    private var install: RandomID
+    private var launch = 0
+    private var link: LinkNumber?
+    private var isPumpDue = false
+    private var lastUp: Int64 = 0
+    private var lastDown: Int64 = 0
+    private let manner: Manner
+    private let callbacks: Set<Callback>
+
+    typealias LinkNumber = Int64
+
+    enum Manner { case prompt, wrong, late, never }
+
+    private var world: World { machine.world }
+    var name: String { "\(machine.name)/\(id)" }
+    var answersAlways: Bool { manner != .never }
+
+    init(_ id: AppID, _ machine: Machine) {
+        self.id = id
+        self.machine = machine
+        install = .random(using: &machine.world.noise)
+        manner = [.prompt, .prompt, .prompt, .prompt, .wrong, .late, .late, .never][machine.world.noise.below(8)]
+        var callbacks = Set(Callback.allCases)
+        if machine.world.noise.chance(20) {
+            for callback in Callback.allCases where machine.world.noise.chance(40) { callbacks.remove(callback) }
+        }
+        self.callbacks = callbacks
+    }
+
+    // MARK: The process
+
+    func start() {
+        guard session == nil else { return }
+        launch += 1
+        var session = AppSession()
+        try? session.start(
+            as: Registration(
+                app: id, install: install, launch: .random(using: &world.noise), sdk: "sim/1", implements: callbacks))
+        self.session = session
+        world.say(name, "is launched")
+        connect()
+    }
+
+    func crash() {
+        guard session != nil else { return }
+        world.say(name, "dies")
+        session = nil
+        closeLink()
+        let launch = launch
+        world.after(world.isCalm ? 10 : world.noise.milliseconds(10...5_000)) { [unowned self] in
+            if self.launch == launch { start() }
+        }
+    }
+
+    func reinstall() {
+        install = .random(using: &world.noise)
+        crash()
+    }
+
+    // MARK: The link
+
+    private func connect() {
+        guard session != nil, link == nil else { return }
+        guard let number = machine.openLink(self) else {
+            let launch = launch
+            return world.after(world.isCalm ? 50 : world.noise.milliseconds(20...2_000)) { [unowned self] in
+                if self.launch == launch { connect() }
+            }
+        }
+        link = number
+        run { $0.connected() }
+    }
+
+    private func closeLink() {
+        if let link { machine.linkClosed(link) }
+        link = nil
+    }
+
+    /// The agent is gone, or has closed the connection.
+    func lostLink(_ number: LinkNumber) {
+        guard link == number else { return }
+        let launch = launch
+        world.after(world.delay()) { [unowned self] in
+            guard self.launch == launch, link == number else { return }
+            link = nil
+            run { $0.lost(AppConnectError(.unreachable, "the agent has gone")) }
+            connect()
+        }
+    }
+
+    func receive(_ frame: AgentFrame, on number: LinkNumber) {
+        lastDown = max(lastDown, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
+        world.after(lastDown - world.now) { [unowned self] in
+            guard link == number else { return }
+            run { $0.received(frame) }
+        }
+    }
+
+    private func run(_ body: (inout AppSession) -> [AppSession.Effect]) {
+        guard session != nil else { return }
+        var effects: [AppSession.Effect] = []
+        if var session = self.session {
+            self.session = nil
+            effects = body(&session)
+            self.session = session
+        }
+        for effect in effects {
+            switch effect {
+            case .send(let frame): send(frame)
+            case .disconnect(let error):
+                world.say(name, "drops the link: \(error.message)")
+                guard let link else { continue }
+                machine.linkClosed(link)
+                lostLink(link)
+            case .close: closeLink()
+            case .callsWaiting: pumpLater()
+            case .displayed: break
+            }
+        }
+    }
+
+    private func send(_ frame: AppFrame) {
+        guard let link else { return }
+        var frame = frame
+        if world.fault == .answersNotResumed, case .register(var registration) = frame {
+            registration.resume?.acknowledgements = []
+            frame = .register(registration)
+        }
+        lastUp = max(lastUp, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
+        world.after(lastUp - world.now) { [unowned machine] in machine.receive(frame, on: link) }
+    }
+
+    // MARK: The delegate
+
+    private func pumpLater() {
+        guard !isPumpDue else { return }
+        isPumpDue = true
+        world.after(0) { [unowned self] in
+            isPumpDue = false
+            pump()
+        }
+    }
+
+    private func pump() {
+        var call: AppSession.Call?
+        let callbacks = callbacks
+        run { session in
+            let (next, effects) = session.next(for: callbacks)
+            call = next
+            return effects
+        }
+        guard let call else { return }
+        world.say(name, "is called: \(call)")
+        machine.checkProperties(of: self)
+        let policy: Policy? =
+            if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else { nil }
+        if let policy, manner == .prompt || manner == .wrong { answer(policy) }
+        let launch = launch
+        world.after(world.isCalm ? 0 : world.noise.below(8) == 0 ? world.noise.milliseconds(5...2_000) : 0) { [unowned self] in
+            guard self.launch == launch else { return }
+            run { $0.returned(call) }
+            if let policy, manner == .late {
+                world.after(world.noise.milliseconds(1...4_000)) { [unowned self] in
+                    if self.launch == launch { answer(policy) }
+                }
+            }
+            pumpLater()
+        }
+    }
+
+    private func answer(_ policy: Policy) {
+        let isError = manner == .wrong && world.noise.chance(30)
+        acknowledge(policy, isError ? .error : .applied, isError ? "it did not work" : nil)
+    }
+
+    private func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
+        run { session in
+            do { return try session.acknowledge(policy, state, message) } catch { return [] }
+        }
+    }
+
+    // MARK: Of its own accord
+
+    func answerAgain() {
+        let policies = Policy.allCases.filter(\.isAcknowledgedByApp)
+        let policy = policies[world.noise.below(policies.count)]
+        acknowledge(policy, world.noise.chance(50) ? .applied : .error, "on second thoughts")
+    }
+
+    func attempt() {
+        run { session in
+            do { return try session.request(.copy).1 } catch { return [] }
+        }
+    }
+
+    func retire() {
+        run { session in
+            do { return try session.retire() } catch { return [] }
+        }
+    }
+}

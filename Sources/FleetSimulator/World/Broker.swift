@@ -1,0 +1,257 @@
+import FleetProtocol
+
+/// A part of the world that speaks MQTT.
+protocol BusClient: AnyObject {
+    var user: User { get }
+    var name: String { get }
+    func connected(_ connection: Connection)
+    func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection)
+    func subscribed(_ token: Int64, on connection: Connection)
+    func lost(_ connection: Connection)
+}
+
+/// One connection of a client, as broker and client see it: each direction keeps its order, nothing survives its end.
+final class Connection {
+    let client: any BusClient
+    let will: (topic: String, payload: [UInt8])?
+    /// Whether the client, and the broker, think that it stands.
+    var isClientThere = true
+    var isBrokerThere = true
+    var filters: [Filter] = []
+    var lastUp: Int64 = 0
+    var lastDown: Int64 = 0
+    var queued = 0
+    var isWithheld = false
+
+    init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
+        self.client = client
+        self.will = will
+    }
+}
+
+/// A subscription or a right, compiled.
+enum Filter: Hashable {
+    case exact(String)
+    case below(String)
+    case oneLevel(String)
+
+    init(_ text: String) {
+        if text.hasSuffix("/+/+") {
+            self = .below(String(text.dropLast(3)))
+        } else if text.hasSuffix("#") {
+            self = .below(String(text.dropLast(1)))
+        } else if text.hasSuffix("+") {
+            self = .oneLevel(String(text.dropLast(1)))
+        } else {
+            self = .exact(text)
+        }
+    }
+
+    func matches(_ topic: String) -> Bool {
+        switch self {
+        case .exact(let text): topic == text
+        case .below(let prefix): topic.utf8.starts(with: prefix.utf8)
+        case .oneLevel(let prefix):
+            topic.utf8.starts(with: prefix.utf8) && !topic.utf8.dropFirst(prefix.utf8.count).contains(UInt8(ascii: "/"))
+        }
+    }
+}
+
+/// A broker as nasty as Mosquitto was measured to be: it answers before it saves, loses at a crash what is inside the autosave
+/// window, fires no wills then and gives back old retained messages, drops silently what overflows a queue, grants every
+/// subscription and filters at delivery, and shows retained topics in any order. A hostile one does worse.
+final class Broker {
+    unowned var world: World!
+    var manners: Schedule.Manners
+    private(set) var isUp = true
+    private(set) var connections: [Connection] = []
+    private(set) var retained: [String: [UInt8]] = [:]
+    private var saved: [String: [UInt8]] = [:]
+    /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
+    private(set) var seen: [(topic: String, payload: [UInt8])] = []
+    private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
+
+    init(_ manners: Schedule.Manners) { self.manners = manners }
+
+    func takeApart() {
+        for connection in connections { connection.isBrokerThere = false }
+        connections = []
+    }
+
+    // MARK: Connections
+
+    /// A client connects; when the broker is down, nothing comes of it.
+    func connect(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) -> Connection? {
+        guard isUp else { return nil }
+        let connection = Connection(client, will: will)
+        // The same client id: the old connection is thrown off, and its will said.
+        for old in connections where old.client.user == client.user && !isPerson(client.user) { end(old) }
+        connections.append(connection)
+        return connection
+    }
+
+    private func isPerson(_ user: User) -> Bool {
+        switch user {
+        case .operator, .viewer: true
+        case .device, .controller, .bridge: false
+        }
+    }
+
+    /// The network or the client's process fails; the broker notices after a while, and then says the will.
+    func cut(_ connection: Connection, noticedAfter delay: Int64) {
+        guard connection.isClientThere else { return }
+        connection.isClientThere = false
+        world.after(delay) { [unowned self] in end(connection) }
+    }
+
+    /// A client leaves in good order: no will.
+    func leave(_ connection: Connection) {
+        connection.isClientThere = false
+        connection.isBrokerThere = false
+        connections.removeAll { $0 === connection }
+    }
+
+    /// The broker drops a connection: its will is said.
+    func end(_ connection: Connection) {
+        guard connection.isBrokerThere else { return }
+        connection.isBrokerThere = false
+        connections.removeAll { $0 === connection }
+        if let will = connection.will {
+            world.say("broker", "says the will of \(connection.client.name)")
+            publish(will.topic, will.payload, retain: true, by: connection.client.user)
+        }
+        tellLoss(of: connection)
+    }
+
+    private func tellLoss(of connection: Connection) {
+        guard connection.isClientThere else { return }
+        world.after(world.delay()) { [unowned self] in
+            guard connection.isClientThere else { return }
+            connection.isClientThere = false
+            world.say(connection.client.name, "has lost the broker")
+            connection.client.lost(connection)
+        }
+    }
+
+    // MARK: Its process
+
+    func start() { isUp = true }
+
+    func stop(isCrash: Bool, downFor: Int64) {
+        guard isUp else { return }
+        isUp = false
+        world.say("broker", isCrash ? "is killed" : "stops")
+        let ended = connections
+        connections = []
+        for connection in ended {
+            connection.isBrokerThere = false
+            if !isCrash, let will = connection.will { keep(will.topic, will.payload) }
+            tellLoss(of: connection)
+        }
+        if isCrash { retained = saved } else { saved = retained }
+        world.after(downFor) { [unowned self] in start() }
+    }
+
+    func save() { saved = retained }
+
+    func saveLater() {
+        world.after(world.noise.milliseconds(5_000...60_000)) { [unowned self] in
+            if isUp { save() }
+            saveLater()
+        }
+    }
+
+    // MARK: Messages
+
+    /// A message on its way from a client.
+    func send(_ topic: String, _ payload: [UInt8], retain: Bool, on connection: Connection) {
+        up(connection) { [unowned self] in
+            publish(topic, payload, retain: retain, by: connection.client.user)
+        }
+    }
+
+    func subscribe(_ filters: [String], token: Int64, on connection: Connection) {
+        up(connection) { [unowned self] in
+            for text in filters {
+                let filter = Filter(text)
+                if !connection.filters.contains(filter) { connection.filters.append(filter) }
+                var topics = retained.keys.filter(filter.matches).sorted()
+                topics.shuffle(using: &world.noise)
+                for topic in topics {
+                    if let payload = retained[topic] { deliver(topic, payload, isRetained: true, to: connection) }
+                }
+            }
+            down(connection) { connection.client.subscribed(token, on: connection) }
+        }
+    }
+
+    func unsubscribe(_ filters: [String], on connection: Connection) {
+        up(connection) {
+            let gone = Set(filters.map(Filter.init))
+            connection.filters.removeAll(where: gone.contains)
+        }
+    }
+
+    private func up(_ connection: Connection, _ body: @escaping () -> Void) {
+        guard connection.isClientThere, connection.isBrokerThere else { return }
+        connection.lastUp = max(connection.lastUp, world.now + world.delay())
+        // What the kernel has taken may arrive although the client is gone.
+        let isTaken = world.noise.chance(50)
+        world.after(connection.lastUp - world.now) {
+            guard connection.isBrokerThere, connection.isClientThere || isTaken else { return }
+            body()
+        }
+    }
+
+    private func down(_ connection: Connection, _ body: @escaping () -> Void) {
+        connection.lastDown = max(connection.lastDown, world.now + world.delay())
+        connection.queued += 1
+        world.after(connection.lastDown - world.now) {
+            connection.queued -= 1
+            guard connection.isClientThere else { return }
+            body()
+        }
+    }
+
+    private func publish(_ topic: String, _ payload: [UInt8], retain: Bool, by user: User) {
+        guard isUp else { return }
+        guard rights(of: user).publish.contains(where: { $0.matches(topic) }) else {
+            return world.fail(.total, "\(user.text) published at \(topic), which it may not")
+        }
+        if retain { keep(topic, payload) }
+        if manners == .hostile, !payload.isEmpty, seen.count < 500 { seen.append((topic, payload)) }
+        for connection in connections where connection.filters.contains(where: { $0.matches(topic) }) {
+            deliver(topic, payload, isRetained: false, to: connection)
+        }
+    }
+
+    private func keep(_ topic: String, _ payload: [UInt8]) { retained[topic] = payload.isEmpty ? nil : payload }
+
+    private func deliver(_ topic: String, _ payload: [UInt8], isRetained: Bool, to connection: Connection) {
+        guard rights(of: connection.client.user).read.contains(where: { $0.matches(topic) }) else { return }
+        switch manners {
+        case .honest: break
+        case .lossy: if connection.queued >= 12 { return world.say("broker", "drops \(topic)") }
+        case .hostile: if connection.isWithheld, topic.contains("/desired/") { return }
+        }
+        show(topic, payload, isRetained: isRetained, to: connection)
+    }
+
+    /// Puts a message before a client, whatever anybody published.
+    func show(_ topic: String, _ payload: [UInt8], isRetained: Bool, to connection: Connection) {
+        down(connection) {
+            connection.client.received(topic, payload, isRetained: isRetained, on: connection)
+        }
+    }
+
+    private func rights(of user: User) -> (publish: [Filter], read: [Filter]) {
+        if let known = rights[user] { return known }
+        let rules = Access.rules(for: user)
+        let made = (
+            publish: rules.filter { $0.direction == .publish }.map { Filter($0.text(in: SimulatedFleet.id)) },
+            read: rules.filter { $0.direction == .read }.map { Filter($0.text(in: SimulatedFleet.id)) }
+        )
+        rights[user] = made
+        return made
+    }
+}

@@ -1,0 +1,60 @@
+import DeviceAgent
+import FleetProtocol
+
+/// What an agent's store keeps, as a value: each transaction whole or not at all. In some worlds the real store runs beside
+/// it, and must keep the same.
+struct DeviceDisk {
+    private(set) var state = DeviceState()
+    /// Which of its keys an app has; nil when they are destroyed.
+    var keys: [AppID: Int] = [:]
+    private var real: DeviceStore?
+
+    init(isReal: Bool) { if isReal { real = try? DeviceStore.inMemory() } }
+
+    mutating func apply(_ changes: [StoreChange]) throws {
+        for change in changes { apply(change) }
+        try real?.apply(changes)
+    }
+
+    /// Another time's state, with a fresh store.
+    mutating func replace(by other: DeviceDisk) {
+        self = other
+        real = nil
+    }
+
+    /// Why the real store differs, if it does.
+    func difference() throws -> String? {
+        guard let kept = try real?.load() else { return nil }
+        if kept.boot != state.boot { return "boot \(kept.boot), not \(state.boot)" }
+        if kept.groups != state.groups { return "groups" }
+        if kept.trust != state.trust { return "trust" }
+        if kept.documents != state.documents { return "documents" }
+        if kept.marks != state.marks { return "marks" }
+        if kept.events != state.events { return "events" }
+        if kept.highest != state.highest { return "highest" }
+        if kept.contact != state.contact { return "contact" }
+        if kept.running != state.running { return "running time" }
+        for (id, app) in state.apps where kept.apps[id] != app { return "app \(id)" }
+        return kept.apps.count == state.apps.count ? nil : "apps"
+    }
+
+    private mutating func apply(_ change: StoreChange) {
+        switch change {
+        case .started(let boot, let owner):
+            state.boot = boot
+            state.owner = owner
+        case .trust(let wire): state.trust = wire
+        case .groups(let groups): state.groups = groups
+        case .clock(let running, let contact, let highest):
+            state.running = running
+            state.contact = contact
+            state.highest = highest
+        case .document(let address, let wire): state.documents[address] = wire
+        case .mark(let address, let mark): state.marks[address] = mark
+        case .app(let record): state.apps[record.id] = record
+        case .event(let event): state.events.append(event)
+        case .dropEvents(let boot, let through):
+            state.events.removeAll { $0.header.boot == boot && $0.header.number <= through }
+        }
+    }
+}

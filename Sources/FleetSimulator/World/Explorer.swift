@@ -1,0 +1,159 @@
+import Dispatch
+import Synchronization
+
+/// Runs schedules, and makes what it finds small enough to be read.
+package struct Explorer: Sendable {
+    private let fleet: SimulatedFleet
+    private let fault: Fault?
+
+    package struct Finding: Sendable {
+        /// As the seed gives it.
+        package let found: Schedule
+        /// The shortest that breaks the same law.
+        package let schedule: Schedule
+        package let violation: Violation
+        /// What happened in ``schedule``: who, when, what.
+        package let story: [String]
+    }
+
+    package init(fault: Fault? = nil) throws {
+        fleet = try SimulatedFleet()
+        self.fault = fault
+    }
+
+    /// Runs one schedule, and tells its story.
+    package func run(_ schedule: Schedule) throws -> (violation: Violation?, story: [String]) {
+        let world = try World(schedule, Workshop(fleet), fault: fault, isTraced: true)
+        let violation = world.run()
+        return (violation, world.trace.lines)
+    }
+
+    /// Runs the schedules of `count` seeds from `seed` on, on `threads` threads. Ends early when `limit` have failed.
+    package func explore(
+        seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10
+    ) throws -> (failed: [(seed: UInt64, violation: Violation)], ran: Int) {
+        struct Progress {
+            var failed: [(seed: UInt64, violation: Violation)] = []
+            var next = 0
+            var ran = 0
+        }
+        let progress = Mutex(Progress())
+        let workshops = try (0..<threads).map { _ in Bench(try Workshop(fleet)) }
+        DispatchQueue.concurrentPerform(iterations: threads) { thread in
+            while true {
+                let range: Range<Int>? = progress.withLock { progress in
+                    guard progress.next < count, progress.failed.count < limit else { return nil }
+                    let start = progress.next
+                    progress.next = min(count, start + 16)
+                    return start..<progress.next
+                }
+                guard let range else { return }
+                for index in range {
+                    let failure = violation(of: Schedule(seed: seed &+ UInt64(index)), workshops[thread].workshop)
+                    progress.withLock { progress in
+                        progress.ran += 1
+                        if let failure { progress.failed.append((seed &+ UInt64(index), failure)) }
+                    }
+                }
+            }
+        }
+        let result = progress.withLock { $0 }
+        return (result.failed.sorted { $0.seed < $1.seed }, result.ran)
+    }
+
+    private final class Bench: @unchecked Sendable {  // safe: each is used by one thread
+        let workshop: Workshop
+        init(_ workshop: Workshop) { self.workshop = workshop }
+    }
+
+    private func violation(of schedule: Schedule, _ workshop: Workshop) -> Violation? {
+        do {
+            return try World(schedule, workshop, fault: fault).run()
+        } catch {
+            return Violation(law: .total, what: "\(error)")
+        }
+    }
+
+    // MARK: Shrinking
+
+    /// Leaves out whatever the violation does not need.
+    package func shrink(_ schedule: Schedule, _ violation: Violation) throws -> Finding {
+        let workshop = try Workshop(fleet)
+        var best = schedule
+        func fails(_ candidate: Schedule) -> Bool { self.violation(of: candidate, workshop)?.law == violation.law }
+        var isProgress = true
+        while isProgress {
+            isProgress = false
+            var size = max(1, best.steps.count / 2)
+            while size >= 1 {
+                var start = 0
+                while start < best.steps.count {
+                    var candidate = best
+                    candidate.steps.removeSubrange(start..<min(start + size, best.steps.count))
+                    if fails(candidate) {
+                        best = candidate
+                        isProgress = true
+                    } else {
+                        start += size
+                    }
+                }
+                size /= 2
+            }
+            for smaller in Self.smaller(best) where fails(smaller) {
+                best = smaller
+                isProgress = true
+                break
+            }
+        }
+        let (found, story) = try run(best)
+        return Finding(found: schedule, schedule: best, violation: found ?? violation, story: story)
+    }
+
+    private static func smaller(_ schedule: Schedule) -> [Schedule] {
+        var smaller: [Schedule] = []
+        let devices = (schedule.steps.compactMap(\.action.device).max() ?? 0) + 1
+        if devices < schedule.devices {
+            var candidate = schedule
+            candidate.devices = devices
+            smaller.append(candidate)
+        }
+        if schedule.broker != .honest {
+            var candidate = schedule
+            candidate.broker = .honest
+            smaller.append(candidate)
+        }
+        if schedule.apps > 1 {
+            var candidate = schedule
+            candidate.apps -= 1
+            if candidate.steps.allSatisfy({ $0.action.app ?? 0 < candidate.apps }) { smaller.append(candidate) }
+        }
+        return smaller
+    }
+}
+
+extension Action {
+    /// The device that it is about.
+    var device: Int? {
+        switch self {
+        case .crashAgent(let device, _), .reboot(let device), .fillDisk(let device), .setClock(let device, _),
+            .image(let device), .putBack(let device), .crashApp(let device, _), .reinstallApp(let device, _),
+            .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
+            .forge(let device, _):
+            device
+        case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
+        case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
+        case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .saveBroker, .crashController,
+            .backUpController, .putBackController, .setControllerClock, .pause:
+            nil
+        }
+    }
+
+    var app: Int? {
+        switch self {
+        case .crashApp(_, let app), .reinstallApp(_, let app), .answer(_, let app), .attempt(_, let app),
+            .retire(_, let app), .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)):
+            app
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// A promise of the design that a schedule has broken.
+package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
+    package let law: Law
+    package let what: String
+
+    package var description: String { "\(law.rawValue): \(what)" }
+}
+
+/// What holds whatever happens, each named after the promise it stands for.
+package enum Law: String, CaseIterable, Sendable {
+    case convergence = "every device in contact has what its layers say"
+    case summary = "the controller's summary is what the devices have"
+    case unforged = "no app sees what its fleet did not sign"
+    case forward = "no app sees a document older than one it has seen"
+    case barrier = "nothing loosens before barrier and hello"
+    case erased = "a retired app's keys are gone before anyone is told"
+    case kept = "no acknowledgement, event or log-level change is lost"
+    case once = "no event is counted twice"
+    case order = "no status goes back in (incarnation, boot, seq)"
+    case stored = "nobody is told what is not stored"
+    case answered = "what was answered for is done, once"
+    case restored = "a controller stops only when it was put back from a backup"
+    case presence = "a device that is connected is shown so"
+    case bounded = "memory and queues are bounded"
+    case ends = "every state that is not final ends"
+    case sameStore = "the real store keeps what the model of it keeps"
+    case total = "no input makes a part fail"
+}

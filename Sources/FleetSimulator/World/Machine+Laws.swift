@@ -1,0 +1,185 @@
+import AppConnect
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// What somebody beside a device has seen of it: what the laws are about.
+struct Watch {
+    /// Events that a transaction has kept: the controller will have them.
+    var promised: [FleetStore.StoredEvent: KeptEvent] = [:]
+    private(set) var connection: RandomID?
+    private var asked: [Int64: Set<AppID>] = [:]
+    private var fetched: Set<AppID> = []
+    private var isGreeted = false
+    var newest: [Address: Int64] = [:]
+    var orders: [AppID: ReportOrder] = [:]
+    var isPresenceSaid = false
+    var sentEvents: Set<FleetStore.StoredEvent> = []
+
+    mutating func stored(_ changes: [StoreChange]) {
+        for case .event(let event) in changes { promised[Self.key(event)] = event }
+    }
+
+    static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
+        let header = event.header
+        return FleetStore.StoredEvent(
+            device: header.device, incarnation: header.incarnation, boot: header.boot, number: header.number)
+    }
+
+    mutating func connected(_ name: RandomID) {
+        disconnected()
+        connection = name
+    }
+
+    mutating func disconnected() {
+        connection = nil
+        asked = [:]
+        fetched = []
+        isGreeted = false
+        isPresenceSaid = false
+    }
+
+    mutating func asked(_ filters: [TopicFilter], _ barrier: Int64, of device: DeviceID) {
+        asked[barrier] = Set(
+            filters.compactMap { filter in
+                if case .aspects(.device(device), let app) = filter { app } else { nil }
+            })
+    }
+
+    mutating func received(_ address: Address?, _ payload: [UInt8]) {
+        switch address {
+        case .barrier?:
+            guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == connection else {
+                return
+            }
+            fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
+        case .hello?:
+            guard let connection, let signed = try? SignedDocument(wire: payload),
+                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return }
+            if hello.connection == connection { isGreeted = true }
+        default: break
+        }
+    }
+
+    func isCertain(_ app: AppID) -> Bool { isGreeted && fetched.contains(app) }
+}
+
+extension Machine {
+    /// The laws of one moment: what the core has decided just now.
+    func checkStep(_ before: [AppID: AppRecord]) {
+        guard let core else { return }
+        if core.state.events.count > DeviceCore.maximumEvents { world.fail(.bounded, "\(name) keeps too many events") }
+        for (id, app) in core.state.apps.sorted(by: { $0.key < $1.key }) {
+            guard let old = before[id], old != app else { continue }
+            for policy in Policy.allCases {
+                let (was, now) = (old[policy], app[policy])
+                if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
+                    !isOwn(now.value), !watch.isCertain(id)
+                {
+                    world.fail(
+                        .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
+                }
+                guard let source = now.source, was.received != now.received || was.source != source else { continue }
+                if let newest = watch.newest[source], now.received < newest, policy.aspect == sourceAspect(source) {
+                    world.fail(.forward, "\(name)/\(id): \(source.path) went from \(newest) back to \(now.received)")
+                }
+                watch.newest[source] = max(watch.newest[source] ?? 0, now.received)
+            }
+        }
+    }
+
+    private func sourceAspect(_ address: Address) -> Aspect? {
+        if case .desired(_, _, let aspect) = address { aspect } else { nil }
+    }
+
+    /// What a device decides without anybody: out of contact.
+    private func isOwn(_ value: PolicyValue) -> Bool {
+        if case .auth(let state, _) = value { state != .authorized } else { false }
+    }
+
+    /// The laws of what is said to the bus.
+    func checkTold(_ address: Address, _ payload: [UInt8]) {
+        guard let core else { return }
+        switch address {
+        case .reply(_, let app, .status):
+            guard let record = core.state.apps[app] else { return }
+            if disk.state.apps[app] != record { world.fail(.stored, "\(name)/\(app): a status was said before its store") }
+            checkKeys(of: record)
+            guard let boot = number("boot", in: payload), let sequence = number("seq", in: payload) else { return }
+            let order = ReportOrder(incarnation: core.enrollment.incarnation, boot: boot, sequence: sequence)
+            if let last = watch.orders[app], order <= last {
+                world.fail(.order, "\(name)/\(app): status \(order) after \(last)")
+            }
+            watch.orders[app] = order
+        case .reply(_, _, .event), .reply(_, _, .logLevel):
+            if let number = number("number", in: payload), let boot = number2(payload),
+                !disk.state.events.contains(where: { $0.header.number == number && $0.header.boot == boot })
+            {
+                world.fail(.stored, "\(name): event \(number) was said before its store")
+            }
+        default: break
+        }
+    }
+
+    private func number2(_ payload: [UInt8]) -> Int64? { number("boot", in: payload) }
+
+    /// The laws of what an app is told.
+    func checkSent(_ frame: AgentFrame, to app: AppProcess?) {
+        guard let app, let record = core?.state.apps[app.id] else { return }
+        switch frame {
+        case .ready(let properties):
+            checkKeys(of: record)
+            for value in properties.values { checkUnforged(value, app.id) }
+        case .deliver(_, .policy(let value, _)):
+            if case .auth(.retired, _) = value, disk.keys[app.id] != nil, record.hasKeys == false {
+                world.fail(.erased, "\(name)/\(app.id): told that it is retired while its keys are there")
+            }
+            checkUnforged(value, app.id)
+        default: break
+        }
+        if disk.state.apps[app.id] != record, case .deliver = frame {
+            world.fail(.stored, "\(name)/\(app.id): told before its store")
+        }
+    }
+
+    func checkProperties(of app: AppProcess) {
+        guard let values = app.session?.properties.values else { return }
+        for value in values { checkUnforged(value, app.id) }
+    }
+
+    private func checkKeys(of record: AppRecord) {
+        if record.authState == .retired, record.latch != nil, disk.keys[record.id] != nil {
+            world.fail(.erased, "\(name)/\(record.id): said to be retired while its keys are there")
+        }
+    }
+
+    private func checkUnforged(_ value: PolicyValue, _ app: AppID) {
+        let isForged =
+            switch value {
+            case .config(let values): values["forged"] != nil
+            case .auth(_, let message): message == "forged"
+            default: false
+            }
+        if isForged { world.fail(.unforged, "\(name)/\(app) has \(value)") }
+    }
+
+    /// The number behind a member's name; the first of that name.
+    private func number(_ member: String, in json: [UInt8]) -> Int64? {
+        let needle = Array("\"\(member)\":".utf8)
+        var index = 0
+        while index + needle.count < json.count {
+            if json[index] == needle[0], json[index..<(index + needle.count)].elementsEqual(needle) {
+                var value: Int64 = 0
+                index += needle.count
+                while index < json.count, (48...57).contains(json[index]) {
+                    value = value * 10 + Int64(json[index] - 48)
+                    index += 1
+                }
+                return value
+            }
+            index += 1
+        }
+        return nil
+    }
+}

@@ -1,0 +1,347 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// A device: the agent's process with its real core, its disk, its clocks, and the apps.
+final class Machine: BusClient {
+    unowned let world: World
+    let number: Int
+    let id: DeviceID
+    let user: User
+    var name: String { id.text }
+    private(set) var enrollment: Enrollment
+    private(set) var core: DeviceCore?
+    private(set) var disk: DeviceDisk
+    private var image: DeviceDisk?
+    /// An image was put back: this device has been two.
+    private(set) var wasPutBack = false
+    private(set) var apps: [AppProcess] = []
+    /// Of the agent's process.
+    private var run = 0
+    /// Effects that are still performed before the process dies.
+    var effectsLeft: Int?
+    private var isDiskFull = false
+    private var inbox: [DeviceEvent] = []
+    private var isWorkDue = false
+    private var wakesAt: Int64?
+    // The clocks
+    private var bootedAt: Int64 = 0
+    private var boots = 0
+    private var wallOffset: Int64 = 0
+    // The bus
+    private var connection: Connection?
+    // The link
+    private var links: [Int64: AppProcess] = [:]
+    private var lastLink: Int64 = 0
+    private var lastKey = 0
+    var watch = Watch()
+
+    init(_ number: Int, _ world: World) throws {
+        self.number = number
+        self.world = world
+        id = DeviceID(unchecked: "d\(number)")
+        user = .device(id)
+        enrollment = Enrollment(
+            device: id, fleet: SimulatedFleet.id, fleetUUID: world.fleet.uuid, incarnation: 1,
+            rootKey: world.fleet.rootKey.publicKey, trust: world.fleet.trust, epoch: 1, floors: [:])
+        disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
+        world.controller.enrolments[id] = 1
+        apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
+    }
+
+    func takeApart() {
+        links = [:]
+        apps = []
+    }
+
+    var clock: Now {
+        Now(
+            wall: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + wallOffset),
+            uptime: world.now - bootedAt + 10_000, bootID: "boot-\(boots)")
+    }
+
+    // MARK: The machine
+
+    func switchOn() {
+        boots += 1
+        bootedAt = world.now
+        startAgent()
+        for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
+    }
+
+    func reboot() {
+        crash(isRestarting: false)
+        for app in apps { app.crash() }
+        world.after(world.noise.milliseconds(500...10_000)) { [unowned self] in
+            boots += 1
+            bootedAt = world.now
+            startAgent()
+        }
+    }
+
+    func setClock(by seconds: Int64) { wallOffset += seconds * 1_000 }
+    func fillDisk() { isDiskFull = true }
+    func takeImage() { image = disk }
+
+    func putBack() {
+        guard var image else { return }
+        crash(isRestarting: false)
+        world.say(name, "its disk is put back from an image")
+        image.replace(by: image)
+        disk.replace(by: image)
+        wasPutBack = true
+        watch = Watch()
+        world.after(500) { [unowned self] in startAgent() }
+    }
+
+    /// The clock is right, the disk has room, the agent and the apps run. One that was put back is enrolled again.
+    func calm() {
+        effectsLeft = nil
+        isDiskFull = false
+        wallOffset = 0
+        if wasPutBack {
+            crash(isRestarting: false)
+            enrollment.incarnation += 1
+            enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
+            enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
+            world.controller.enrolments[id] = enrollment.incarnation
+            watch = Watch()
+        }
+        startAgent()
+    }
+
+    // MARK: The agent's process
+
+    private func startAgent() {
+        guard core == nil else { return }
+        do {
+            run += 1
+            let signatures = world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
+            core = try DeviceCore(
+                enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state, signatures: signatures,
+                at: clock)
+            if let difference = try disk.difference() { world.fail(.sameStore, "\(name): \(difference)") }
+            world.say(name, "the agent starts")
+            work([.tick])
+            connect()
+        } catch {
+            world.fail(.total, "\(name): the agent does not start: \(error)")
+        }
+    }
+
+    func kill() { crash(isRestarting: true) }
+
+    private func crash(isRestarting: Bool) {
+        guard core != nil else { return }
+        world.say(name, "the agent is killed")
+        core = nil
+        run += 1
+        inbox = []
+        wakesAt = nil
+        effectsLeft = nil
+        for (number, app) in links.sorted(by: { $0.key < $1.key }) { app.lostLink(number) }
+        links = [:]
+        if let connection {
+            self.connection = nil
+            world.broker.cut(connection, noticedAfter: world.noise.chance(70) ? 0 : world.noise.milliseconds(1...5_000))
+        }
+        guard isRestarting else { return }
+        world.after(world.isCalm ? 50 : world.noise.milliseconds(10...4_000)) { [unowned self] in startAgent() }
+    }
+
+    private func post(_ event: DeviceEvent) {
+        guard core != nil else { return }
+        inbox.append(event)
+        guard !isWorkDue else { return }
+        isWorkDue = true
+        world.after(world.isCalm || world.noise.chance(70) ? 0 : world.noise.milliseconds(1...10)) { [unowned self] in
+            isWorkDue = false
+            let events = inbox
+            inbox = []
+            if !events.isEmpty { work(events) }
+        }
+    }
+
+    private func work(_ events: [DeviceEvent]) {
+        guard core != nil else { return }
+        let now = clock
+        let before = core?.state.apps ?? [:]
+        for event in events { core?.handle(event, at: now) }
+        guard let effects = core?.takeEffects(at: now) else { return }
+        checkStep(before)
+        perform(world.fault == nil ? effects : altered(effects))
+        wakeLater()
+    }
+
+    private func wakeLater() {
+        guard let core else { return }
+        let next = core.nextTick
+        guard wakesAt.map({ next < $0 || $0 <= core.state.running.total }) ?? true else { return }
+        wakesAt = next
+        let run = run
+        world.after(min(next - core.state.running.total, 3_600_000) + 1) { [unowned self] in
+            if self.run == run { post(.tick) }
+        }
+    }
+
+    private func perform(_ effects: [DeviceEffect]) {
+        let run = run
+        for effect in effects {
+            if let left = effectsLeft {
+                guard left > 0 else { return crash(isRestarting: true) }
+                effectsLeft = left - 1
+            }
+            switch effect {
+            case .destroyKeys(let app): disk.keys[app] = nil
+            case .createKeys(let app):
+                if disk.keys[app] == nil {
+                    lastKey += 1
+                    disk.keys[app] = lastKey
+                }
+            case .store(let changes):
+                if isDiskFull {
+                    isDiskFull = false
+                    world.say(name, "the disk is full")
+                    return crash(isRestarting: true)
+                }
+                do { try disk.apply(changes) } catch { return world.fail(.total, "\(name): \(error)") }
+                watch.stored(changes)
+            case .subscribe(let filters, let barrier): subscribe(filters, barrier)
+            case .unsubscribe(let filters):
+                guard let connection else { continue }
+                world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
+            case .publish(let address, let payload, let retain):
+                checkTold(address, payload)
+                guard let connection else { continue }
+                world.say(name, "publishes \(address.path)")
+                world.broker.send(address.topic(in: SimulatedFleet.id), payload, retain: retain, on: connection)
+            case .send(let link, let frame):
+                checkSent(frame, to: links[link.number])
+                links[link.number]?.receive(frame, on: link.number)
+            case .close(let link):
+                if let app = links.removeValue(forKey: link.number) { app.lostLink(link.number) }
+            case .display, .checkCode: break
+            case .log(let entry):
+                world.say(name, "logs: \(entry.message) \(entry.detail ?? "") \(entry.app?.text ?? "")")
+            }
+            guard self.run == run else { return }
+        }
+    }
+
+    // MARK: The bus
+
+    private func connect() {
+        guard let core, connection == nil else { return }
+        let random = RandomID.random(using: &world.noise)
+        let will = core.will(connection: random, at: clock.wall)
+        let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
+        guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
+        connection = made
+        watch.connected(random)
+        world.after(world.delay()) { [unowned self] in
+            guard made.isClientThere, connection === made else { return }
+            world.say(name, "is connected")
+            post(.connected(connection: random))
+        }
+    }
+
+    private func retry() {
+        let run = run
+        world.after(world.isCalm ? 100 : world.noise.milliseconds(50...2_000)) { [unowned self] in
+            if self.run == run { connect() }
+        }
+    }
+
+    func cut(noticedAfter delay: Int64) {
+        guard let connection else { return }
+        world.broker.cut(connection, noticedAfter: delay)
+        lost(connection)
+    }
+
+    func connected(_ connection: Connection) {}
+
+    func lost(_ connection: Connection) {
+        guard connection === self.connection else { return }
+        self.connection = nil
+        watch.disconnected()
+        post(.disconnected)
+        retry()
+    }
+
+    var isConnected: Bool { connection != nil }
+
+    /// What a hostile broker shows on this connection.
+    func shown(_ topic: String, _ payload: [UInt8]) {
+        guard let connection else { return }
+        world.say("broker", "shows \(name) its own \(topic)")
+        world.broker.show(topic, payload, isRetained: false, to: connection)
+    }
+
+    func withhold() { connection?.isWithheld = true }
+
+    private func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
+        guard let connection else { return }
+        watch.asked(filters, barrier, of: id)
+        if world.fault == .barrierNotAwaited, let name = watch.connection {
+            let marker = BarrierMarker(connection: name, counter: barrier)
+            post(.subscribed(barrier: barrier))
+            post(.message(topic: Address.barrier(user).topic(in: SimulatedFleet.id), payload: marker.json))
+        }
+        world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: barrier, on: connection)
+    }
+
+    func subscribed(_ token: Int64, on connection: Connection) {
+        guard connection === self.connection else { return }
+        post(.subscribed(barrier: token))
+        if world.fault == .helloNotAwaited, let hello = ownHello {
+            post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
+        }
+    }
+
+    private var ownHello: [UInt8]? {
+        guard let name = watch.connection, let latest = try? world.controller.store.latest() else { return nil }
+        let topic = Address.hello(id).topic(in: SimulatedFleet.id)
+        let hello = Hello(
+            clock: ControllerClock(
+                fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: clock.wall),
+            device: id, connection: name, received: nil)
+        return try? SignedDocument(signing: hello.json, as: .hello, with: world.fleet.signingKey).wire
+    }
+
+    func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
+        guard connection === self.connection else { return }
+        let address = Address(topic: topic, in: SimulatedFleet.id)
+        guard let payload = world.fault == nil ? payload : altered(payload, at: address) else { return }
+        watch.received(address, payload)
+        world.say(name, "receives \(topic)")
+        post(.message(topic: topic, payload: payload))
+    }
+
+    // MARK: The link
+
+    func openLink(_ app: AppProcess) -> Int64? {
+        guard core != nil else { return nil }
+        lastLink += 1
+        links[lastLink] = app
+        return lastLink
+    }
+
+    func linkClosed(_ number: Int64) {
+        guard links.removeValue(forKey: number) != nil else { return }
+        world.after(world.delay()) { [unowned self] in post(.linkClosed(LinkID(number))) }
+    }
+
+    func receive(_ frame: AppFrame, on number: Int64) {
+        guard links[number] != nil else { return }
+        if case .register(let registration) = frame {
+            post(.registered(LinkID(number), registration))
+        } else {
+            post(.frame(LinkID(number), frame))
+        }
+    }
+
+    /// The controller has lost what it had stored of these; nobody has them any more.
+    func forgive(_ lost: some Sequence<FleetStore.StoredEvent>) {
+        for event in lost where event.device == id { watch.promised[event] = nil }
+    }
+}

@@ -1,0 +1,97 @@
+import FleetProtocol
+
+/// A person with `fleetctl`: asks, sends the same bytes again until there is an answer, and remembers what was answered.
+final class Operator: BusClient {
+    unowned let world: World
+    let number: Int
+    let user: User
+    var name: String { "operator \(number)" }
+    private var connection: Connection?
+    private var isReady = false
+    private var waiting: [Asked] = []
+    private var answers: [RandomID: [UInt8]] = [:]
+
+    struct Asked {
+        let id: RandomID
+        let topic: String
+        let payload: [UInt8]
+        let until: Int64
+    }
+
+    init(_ number: Int, _ world: World) {
+        self.number = number
+        self.world = world
+        user = .operator(Name(unchecked: "p\(number)"))
+    }
+
+    func start() { connect() }
+
+    func cut() {
+        guard let connection else { return }
+        world.broker.cut(connection, noticedAfter: 0)
+        lost(connection)
+    }
+
+    func ask(_ verb: Verb, _ body: JSONValue) {
+        let id = RandomID.random(using: &world.noise)
+        let request = Request(
+            id: id, replyTo: Name(unchecked: "here"),
+            notAfter: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + 200_000_000), body: body)
+        let asked = Asked(
+            id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
+            until: world.now + 60_000)
+        waiting.append(asked)
+        send(asked)
+    }
+
+    private func send(_ asked: Asked) {
+        guard waiting.contains(where: { $0.id == asked.id }), world.now < asked.until else { return }
+        if isReady, let connection { world.broker.send(asked.topic, asked.payload, retain: false, on: connection) }
+        world.after(world.noise.milliseconds(1_000...4_000)) { [unowned self] in send(asked) }
+    }
+
+    private func connect() {
+        guard connection == nil else { return }
+        guard let made = world.broker.connect(self, will: nil) else { return retry() }
+        connected(made)
+    }
+
+    private func retry() {
+        world.after(world.noise.milliseconds(100...1_000)) { [unowned self] in connect() }
+    }
+
+    func connected(_ connection: Connection) {
+        self.connection = connection
+        world.broker.subscribe(
+            [TopicFilter.responses(user).text(in: SimulatedFleet.id)], token: 1, on: connection)
+    }
+
+    func subscribed(_ token: Int64, on connection: Connection) { isReady = connection === self.connection }
+
+    func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
+        guard let response = try? Response(json: payload, limit: Response.maximumSize) else {
+            return world.fail(.total, "an answer cannot be read: \(String(decoding: payload, as: UTF8.self))")
+        }
+        if let known = answers[response.id] {
+            if known != payload { world.fail(.answered, "one request was answered in two ways") }
+            return
+        }
+        answers[response.id] = payload
+        waiting.removeAll { $0.id == response.id }
+        switch response.result {
+        case .success(let body, _):
+            world.say(name, "is answered: done")
+            if let change = try? ChangeResponse(json: body.json, limit: Response.maximumSize) {
+                world.controller.promised(change)
+            }
+        case .failure(let failure): world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
+        }
+    }
+
+    func lost(_ connection: Connection) {
+        guard connection === self.connection else { return }
+        self.connection = nil
+        isReady = false
+        retry()
+    }
+}

@@ -1,0 +1,78 @@
+extension Schedule {
+    package static let groups = 2
+    package static let operators = 2
+
+    /// The schedule of a seed.
+    package init(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let devices = [1, 1, 1, 2, 2, 3, 4, 8][random.below(8)]
+        let apps = 1 + random.below(3)
+        let broker: Manners = [.honest, .honest, .honest, .honest, .honest, .lossy, .hostile, .hostile][random.below(8)]
+        let count = 5 + random.below(36)
+        var at: Int64 = 0
+        var steps: [Step] = []
+        for _ in 0..<count {
+            at += random.chance(40) ? random.milliseconds(0...30) : random.milliseconds(0...2_500)
+            steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker)))
+        }
+        self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
+    }
+}
+
+extension Action {
+    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners) {
+        let device = random.below(devices)
+        let app = random.below(apps)
+        if broker == .hostile, random.chance(30) {
+            self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
+            return
+        }
+        switch random.below(100) {
+        case 0..<38: self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps))
+        case 38..<46: self = .crashAgent(device, effects: random.below(12))
+        case 46..<48: self = .reboot(device)
+        case 48..<50: self = .fillDisk(device)
+        case 50..<52: self = .setClock(device, [-86_400, -60, 60, 3_600, 2_000_000_000][random.below(5)])
+        case 52..<53: self = .image(device)
+        case 53..<54: self = .putBack(device)
+        case 54..<59: self = .crashApp(device, app)
+        case 59..<61: self = .reinstallApp(device, app)
+        case 61..<66: self = .answer(device, app)
+        case 66..<69: self = .attempt(device, app)
+        case 69..<70: self = .retire(device, app)
+        case 70..<77: self = .cutDevice(device, noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
+        case 77..<79: self = .cutController(noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
+        case 79..<80: self = .cutOperator(random.below(Schedule.operators))
+        case 80..<84: self = .crashBroker(downFor: random.milliseconds(1...3_000))
+        case 84..<85: self = .stopBroker(downFor: random.milliseconds(1...3_000))
+        case 85..<88: self = .saveBroker
+        case 88..<94: self = .crashController(effects: random.below(12), downFor: random.milliseconds(1...3_000))
+        case 94..<95: self = .backUpController
+        case 95..<96: self = .putBackController
+        case 96..<97: self = .setControllerClock([-3_600, -30, 30, 86_400][random.below(4)])
+        default: self = .pause
+        }
+    }
+}
+
+extension Change {
+    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int) {
+        let app = random.below(apps)
+        let place: Place =
+            switch random.below(6) {
+            case 0..<3: .all
+            case 3..<5: .group(random.below(Schedule.groups))
+            default: .device(random.below(devices))
+            }
+        switch random.below(20) {
+        case 0..<14:
+            let aspect = [0, 0, 0, 1, 1, 2, 2, 3, 4][random.below(9)]
+            self = .apply(app: app, place, aspect: aspect, variant: random.below(6), isBased: random.chance(15))
+        case 14..<16: self = .delete(app: app, place)
+        case 16..<19:
+            self = .group(
+                random.below(Schedule.groups), priority: Int64(random.below(3)), members: random.below(1 << devices))
+        default: self = .deleteGroup(random.below(Schedule.groups))
+        }
+    }
+}

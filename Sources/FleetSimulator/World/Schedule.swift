@@ -1,0 +1,102 @@
+/// One run of a world: how large it is, how rough, and what happens when. The same schedule gives the same run.
+package struct Schedule: Hashable, Sendable {
+    package struct Step: Hashable, Sendable {
+        /// Milliseconds since the beginning.
+        package var at: Int64
+        package var action: Action
+
+        package init(_ at: Int64, _ action: Action) {
+            self.at = at
+            self.action = action
+        }
+    }
+
+    /// Decides everything that the steps leave open: delays, answers of apps, random names.
+    package var seed: UInt64
+    package var devices: Int
+    package var apps: Int
+    package var broker: Manners
+    package var steps: [Step]
+
+    package enum Manners: String, Hashable, Sendable {
+        /// As Mosquitto with this project's settings.
+        case honest
+        /// Drops what a slow reader does not fetch, silently: Mosquitto with its default queue.
+        case lossy
+        /// Forges, replays, moves and withholds.
+        case hostile
+    }
+
+    package init(seed: UInt64, devices: Int, apps: Int, broker: Manners = .honest, steps: [Step]) {
+        self.seed = seed
+        self.devices = devices
+        self.apps = apps
+        self.broker = broker
+        self.steps = steps
+    }
+}
+
+/// What happens to the world at one step. Devices, apps, groups and operators are numbered.
+package enum Action: Hashable, Sendable {
+    case request(Int, Change)
+    /// The agent's process dies before its effect of that number, counted from now.
+    case crashAgent(Int, effects: Int)
+    case reboot(Int)
+    /// The disk is full: the agent's next transaction fails.
+    case fillDisk(Int)
+    /// Somebody sets the device's wall clock, by seconds.
+    case setClock(Int, Int64)
+    /// An image of the device's disk is taken, and later put back.
+    case image(Int)
+    case putBack(Int)
+    case crashApp(Int, Int)
+    case reinstallApp(Int, Int)
+    case answer(Int, Int)
+    case attempt(Int, Int)
+    case retire(Int, Int)
+    /// Connections break; the broker may notice late.
+    case cutDevice(Int, noticedAfter: Int64)
+    case cutController(noticedAfter: Int64)
+    case cutOperator(Int)
+    case crashBroker(downFor: Int64)
+    case stopBroker(downFor: Int64)
+    case saveBroker
+    case crashController(effects: Int, downFor: Int64)
+    case backUpController
+    case putBackController
+    case setControllerClock(Int64)
+    case forge(Int, Forgery)
+    case pause
+}
+
+/// What an operator asks for.
+package enum Change: Hashable, Sendable {
+    case apply(app: Int, Place, aspect: Int, variant: Int, isBased: Bool)
+    case delete(app: Int, Place)
+    case group(Int, priority: Int64, members: Int)
+    case deleteGroup(Int)
+}
+
+package enum Place: Hashable, Sendable {
+    case all
+    case group(Int)
+    case device(Int)
+}
+
+/// What a hostile broker shows to a device.
+package enum Forgery: String, CaseIterable, Hashable, Sendable {
+    /// Signed by a key that nobody trusts.
+    case foreignKey
+    /// Of another fleet.
+    case otherFleet
+    /// A true document at another's topic.
+    case moved
+    /// A true document of earlier.
+    case replayed
+    /// A true document with another content.
+    case altered
+    /// A hello or heartbeat of earlier.
+    case oldHello
+    /// Documents stop coming for a while.
+    case withheld
+}

@@ -1,0 +1,60 @@
+import FleetProtocol
+import FleetController
+import DeviceAgent
+import Synchronization
+
+/// What all worlds share: a fleet with its keys, and a foreign one. Signatures are checked once for each document.
+struct SimulatedFleet: Sendable {
+    static let id = FleetID(unchecked: "sim")
+    static let begin = Timestamp(milliseconds: 1_800_000_000_000)
+    static let agent = "fleet-agent/sim"
+
+    let uuid: RandomID
+    let otherUUID: RandomID
+    let rootKey: SigningKey
+    let signingKey: SigningKey
+    let strangerKey: SigningKey
+    let identity: FleetIdentity
+    let trust: SignedDocument
+    let checked: SignatureCheck
+
+    init() throws {
+        var random = SplitMix64(seed: 7)
+        uuid = RandomID.random(using: &random)
+        otherUUID = RandomID.random(using: &random)
+        rootKey = try SigningKey(secret: [UInt8](repeating: 1, count: 32))
+        signingKey = try SigningKey(secret: [UInt8](repeating: 2, count: 32))
+        strangerKey = try SigningKey(secret: [UInt8](repeating: 3, count: 32))
+        let document = TrustDocument(
+            fleet: uuid, fleetID: Self.id, version: 1, issuedAt: Self.begin, keys: [signingKey.publicKey])
+        trust = try SignedDocument(signing: document.json, as: .trust, with: rootKey)
+        identity = try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: signingKey, trustWire: trust.wire)
+        let known = Known()
+        checked = SignatureCheck { document, key in known.isValid(document, key) }
+    }
+
+    private final class Known: Sendable {
+        private struct Question: Hashable {
+            let document: SignedDocument
+            let key: VerifyingKey
+
+            /// A signature tells documents apart well enough; equality compares all of it.
+            func hash(into hasher: inout Hasher) {
+                document.signature.withUnsafeBytes { hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
+            }
+        }
+
+        private let answers = Mutex<[Question: Bool]>([:])
+
+        func isValid(_ document: SignedDocument, _ key: VerifyingKey) -> Bool {
+            let question = Question(document: document, key: key)
+            if let known = answers.withLock({ $0[question] }) { return known }
+            let isValid = document.isSigned(by: key)
+            answers.withLock { answers in
+                if answers.count > 10_000 { answers.removeAll() }
+                answers[question] = isValid
+            }
+            return isValid
+        }
+    }
+}

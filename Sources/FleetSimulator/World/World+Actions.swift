@@ -1,0 +1,149 @@
+import FleetController
+import FleetProtocol
+
+extension World {
+    func perform(_ action: Action) {
+        switch action {
+        case .request(let person, let change): ask(operators[person], change)
+        case .crashAgent(let device, let effects):
+            if effects == 0 { machines[device].kill() } else { machines[device].effectsLeft = effects - 1 }
+        case .reboot(let device): machines[device].reboot()
+        case .fillDisk(let device): machines[device].fillDisk()
+        case .setClock(let device, let seconds): machines[device].setClock(by: seconds)
+        case .image(let device): machines[device].takeImage()
+        case .putBack(let device): machines[device].putBack()
+        case .crashApp(let device, let app): machines[device].apps[app].crash()
+        case .reinstallApp(let device, let app): machines[device].apps[app].reinstall()
+        case .answer(let device, let app): machines[device].apps[app].answerAgain()
+        case .attempt(let device, let app): machines[device].apps[app].attempt()
+        case .retire(let device, let app): machines[device].apps[app].retire()
+        case .cutDevice(let device, let delay): machines[device].cut(noticedAfter: delay)
+        case .cutController(let delay): controller.cut(noticedAfter: delay)
+        case .cutOperator(let person): operators[person].cut()
+        case .crashBroker(let time): broker.stop(isCrash: true, downFor: time)
+        case .stopBroker(let time): broker.stop(isCrash: false, downFor: time)
+        case .saveBroker: broker.save()
+        case .crashController(let effects, let time):
+            controller.downFor = time
+            if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
+        case .backUpController: controller.takeBackUp()
+        case .putBackController: controller.putBack()
+        case .setControllerClock(let seconds): controller.setClock(by: seconds)
+        case .forge(let device, let forgery): forge(forgery, for: machines[device])
+        case .pause: break
+        }
+    }
+
+    // MARK: Operators
+
+    private func ask(_ person: Operator, _ change: Change) {
+        switch change {
+        case .apply(let app, let place, let aspect, let variant, let isBased):
+            let aspect = Aspect.allCases[aspect]
+            let layer = layer(place)
+            let address = Address.desired(layer, appID(app), aspect)
+            let basedOn = isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
+            let request = ApplyRequest(changes: [
+                .init(
+                    app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant),
+                    basedOn: basedOn ?? nil)
+            ])
+            person.ask(.apply, json(request))
+        case .delete(let app, let place):
+            person.ask(
+                .delete, json(SelectionRequest(documents: [.init(app: appID(app), layer: layer(place), aspect: nil)])))
+        case .group(let group, let priority, let members):
+            let devices = machines.filter { members >> $0.number & 1 == 1 }.map(\.id)
+            person.ask(.groupSet, json(GroupRequest(group: groupID(group), priority: priority, devices: devices)))
+        case .deleteGroup(let group): person.ask(.groupDelete, json(GroupRequest(group: groupID(group))))
+        }
+    }
+
+    private func json(_ value: some JSONWritable) -> JSONValue {
+        (try? JSONValue(json: value.json, limit: Request.maximumSize)) ?? .null
+    }
+
+    private func appID(_ number: Int) -> AppID { AppID(unchecked: "a\(number)") }
+    private func groupID(_ number: Int) -> GroupID { GroupID(unchecked: "g\(number)") }
+
+    private func layer(_ place: Place) -> Layer {
+        switch place {
+        case .all: .all
+        case .group(let group): .group(groupID(group))
+        case .device(let device): .device(DeviceID(unchecked: "d\(device)"))
+        }
+    }
+
+    private func value(of aspect: Aspect, _ variant: Int) -> DesiredValue {
+        switch aspect {
+        case .auth:
+            switch variant {
+            case 0...2: return DesiredValue(.auth(.authorized, message: variant == 0 ? "" : "Welcome \(variant)."))
+            case 3...4: return DesiredValue(.auth(.unauthorized, message: "Ask \(variant)."))
+            default: return DesiredValue(.auth(.retired, message: "Gone."))
+            }
+        case .dlp:
+            var dlp = DLP()
+            dlp.openIn = [.unauthorized, .authorized, .whitelist([appID(0)]), .appConnectApps][variant % 4]
+            dlp.openFrom = [.appConnectApps, .unauthorized, .authorized][variant % 3]
+            dlp.pasteboard = [.unauthorized, .authorized, .secureCopy][variant % 3]
+            dlp.print = [.unauthorized, .authorized][variant % 2]
+            dlp.dragAndDrop = [.notAllowed, .appConnectApps, .allApps][variant % 3]
+            return DesiredValue(.dlp(dlp))
+        case .config: return DesiredValue(.config(["server": "\(variant)"]))
+        case .secureServices:
+            var value = SecureServicesValue()
+            value.isLocked = variant % 3 == 1
+            if variant == 2 { value.offline = .init(blockAfter: 5_000_000) }
+            return DesiredValue(.secureServices(value))
+        case .logLevel:
+            return DesiredValue(
+                .logLevel(LogLevelWish(level: LogLevel.allCases[variant], duration: variant % 2 == 0 ? nil : 5)))
+        }
+    }
+
+    // MARK: A hostile broker
+
+    private func forge(_ forgery: Forgery, for machine: Machine) {
+        let prefix = Address.prefix(of: SimulatedFleet.id) + "desired/"
+        let documents = broker.seen.filter { $0.topic.hasPrefix(prefix) }
+        let config = Address.desired(.all, appID(noise.below(schedule.apps)), .config)
+        switch forgery {
+        case .foreignKey: showForged(at: config, fleet.uuid, fleet.strangerKey, to: machine)
+        case .otherFleet: showForged(at: config, fleet.otherUUID, fleet.signingKey, to: machine)
+        case .altered:
+            guard let original = documents.last(where: { $0.topic == config.topic(in: SimulatedFleet.id) }),
+                let true_ = try? SignedDocument(wire: original.payload)
+            else { return }
+            let text = String(decoding: true_.payload, as: UTF8.self).replacing("\"server\"", with: "\"forged\"")
+            guard var wire = try? JSONValue(json: original.payload, limit: SignedDocument.maximumSize) else { return }
+            if case .object(let members) = wire {
+                wire = .object(members.map { $0.name == "payload" ? .init("payload", .string(text)) : $0 })
+            }
+            machine.shown(original.topic, wire.json)
+        case .moved:
+            guard !documents.isEmpty else { return }
+            let (from, to) = (documents[noise.below(documents.count)], documents[noise.below(documents.count)])
+            machine.shown(to.topic, from.payload)
+        case .replayed:
+            guard !documents.isEmpty else { return }
+            let document = documents[noise.below(documents.count)]
+            machine.shown(document.topic, document.payload)
+        case .oldHello:
+            let hellos = broker.seen.filter { $0.topic.contains("/control/he") }
+            guard !hellos.isEmpty else { return }
+            let hello = hellos[noise.below(hellos.count)]
+            machine.shown(Address.hello(machine.id).topic(in: SimulatedFleet.id), hello.payload)
+        case .withheld: machine.withhold()
+        }
+    }
+
+    private func showForged(at address: Address, _ uuid: RandomID, _ key: SigningKey, to machine: Machine) {
+        let revision = Revision(epoch: 1, number: 1 << 40)
+        let document = DesiredDocument(
+            fleet: uuid, fleetID: SimulatedFleet.id, address: address, revision: revision, change: revision,
+            issuedAt: SimulatedFleet.begin, content: .aspect(DesiredValue(.config(["forged": "1"]))))
+        guard let wire = try? SignedDocument(signing: document.json, as: .desired, with: key).wire else { return }
+        machine.shown(address.topic(in: SimulatedFleet.id), wire)
+    }
+}

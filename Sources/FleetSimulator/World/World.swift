@@ -1,0 +1,128 @@
+import FleetController
+import FleetProtocol
+
+/// What the worlds of one thread share.
+final class Workshop {
+    let fleet: SimulatedFleet
+    /// To be copied: making the tables takes long.
+    let emptyStore: FleetStore
+
+    init(_ fleet: SimulatedFleet) throws {
+        self.fleet = fleet
+        emptyStore = try FleetStore()
+    }
+}
+
+/// A whole fleet in one process and one thread: the real cores of controller, agents and apps, and a broker, disks, clocks
+/// and networks that fail as the schedule says. Nothing in it is random but by the seed, and nothing waits.
+final class World {
+    let schedule: Schedule
+    let fault: Fault?
+    let fleet: SimulatedFleet
+    let emptyStore: FleetStore
+    var now: Int64 = 0
+    var noise: SplitMix64
+    var trace: Trace
+    /// The faults have stopped.
+    var isCalm = false
+    private var queue = EventQueue()
+    private(set) var violation: Violation?
+    private(set) var steps = 0
+    let broker: Broker
+    private(set) var controller: Controller
+    private(set) var machines: [Machine] = []
+    private(set) var operators: [Operator] = []
+    var coverage: Set<String> = []
+
+    init(_ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false) throws {
+        self.schedule = schedule
+        self.fault = fault
+        fleet = workshop.fleet
+        emptyStore = workshop.emptyStore
+        noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
+        trace = Trace(isOn: isTraced)
+        broker = Broker(schedule.broker)
+        controller = try Controller(workshop)
+        broker.world = self
+        controller.world = self
+        machines = try (0..<schedule.devices).map { try Machine($0, self) }
+        operators = (0..<Schedule.operators).map { Operator($0, self) }
+    }
+
+    /// Nobody outside the world holds its parts.
+    func takeApart() {
+        queue = EventQueue()
+        for machine in machines { machine.takeApart() }
+        broker.takeApart()
+    }
+
+    // MARK: Time
+
+    func after(_ delay: Int64, _ body: @escaping () -> Void) { queue.add(now + max(0, delay), body) }
+
+    /// How long a message is under way: mostly short.
+    func delay() -> Int64 {
+        if isCalm { return 1 }
+        switch noise.below(16) {
+        case 0: return noise.milliseconds(20...1_500)
+        case 1...4: return noise.milliseconds(3...30)
+        default: return noise.milliseconds(0...3)
+        }
+    }
+
+    func say(_ who: @autoclosure () -> String, _ what: @autoclosure () -> String) {
+        if trace.isOn { trace.add(now, who(), what()) }
+    }
+
+    func fail(_ law: Law, _ what: String) {
+        guard violation == nil else { return }
+        violation = Violation(law: law, what: what)
+        say("LAW", "broken: \(law.rawValue): \(what)")
+    }
+
+    // MARK: Running
+
+    /// Runs the schedule, lets the world come to rest, and looks at it.
+    func run() -> Violation? {
+        defer { takeApart() }
+        controller.start(isRestoring: false)
+        for machine in machines { machine.switchOn() }
+        for person in operators { person.start() }
+        broker.saveLater()
+        for step in schedule.steps {
+            queue.add(step.at) { [unowned self] in
+                say("STEP", "\(step.action)")
+                perform(step.action)
+            }
+        }
+        pass(until: (schedule.steps.last?.at ?? 0) + 3_000)
+        guard violation == nil else { return violation }
+        calm()
+        pass(until: now + 75_000)
+        if violation == nil { checkAtRest() }
+        return violation
+    }
+
+    private func pass(until end: Int64) {
+        while violation == nil, let at = queue.next, at <= end {
+            now = max(now, at)
+            queue.removeFirst()?()
+            steps += 1
+            if steps > 400_000 { return fail(.bounded, "the world does not come to rest") }
+        }
+        now = max(now, end)
+    }
+
+    /// The faults stop; what is down comes up, what was shown wrongly is shown anew.
+    private func calm() {
+        say("STEP", "the faults stop")
+        isCalm = true
+        broker.start()
+        controller.calm()
+        for machine in machines { machine.calm() }
+        if schedule.broker != .honest {
+            broker.manners = .honest
+            for connection in broker.connections { broker.end(connection) }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+import ArgumentParser
+import FleetSimulator
+
+@main
+enum FleetSim {
+    static func main() async { await Simulator.main() }
+}
