@@ -34,6 +34,22 @@ struct RetirementTests {
         #expect(try device.reported(mail)[.auth].source == .desired(.all, mail, .auth))
     }
 
+    @Test("among several retirements the highest layer gives source and message, whichever came first")
+    func several() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .auth, .auth(.retired, "all"))
+        try device.apply(.device(device.device), mail, .auth, .auth(.retired, "device"))
+        let address = Address.desired(.device(device.device), mail, .auth)
+        try device.restart()
+        #expect(try device.status(mail).authMessage == "device")
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.retired, "all again"))
+        #expect(try device.status(mail).authMessage == "device")
+        #expect(try device.status(mail)[.auth].source == address)
+    }
+
     @Test("a retirement ends by a later auth document, not by a tombstone, and keys begin anew")
     func latch() throws {
         var device = try TestDevice()

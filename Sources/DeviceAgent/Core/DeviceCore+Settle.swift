@@ -113,8 +113,12 @@ extension DeviceCore {
         _ app: AppRecord, _ deciding: DesiredDocument?, at now: Now
     ) -> (Decision, AuthReason) {
         if let latch = app.latch {
-            let value = PolicyValue.auth(.retired, message: latch.message)
             let isMet = deciding?.isRetirement == true
+            // Where layers say retired, the deciding one gives the message, whichever of them came first.
+            if isMet, let deciding, latch.reason != .selfRetired {
+                return (Decision(.auth(.retired, message: deciding.authMessage), by: deciding), .policy)
+            }
+            let value = PolicyValue.auth(.retired, message: latch.message)
             return (
                 Decision(
                     value, by: deciding,
