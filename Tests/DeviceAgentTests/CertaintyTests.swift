@@ -56,6 +56,16 @@ struct CertaintyTests {
         #expect(device.core.state.contact != contact)
     }
 
+    @Test("a controller that greets every presence and the device come to an end with each other")
+    func greetings() throws {
+        var device = try TestDevice()
+        try device.connect()
+        device.published = []
+        try device.launch(mail)
+        let presences = device.published.filter { $0.address == .presence(.device(device.device)) }
+        #expect(presences.count <= 2)
+    }
+
     @Test("a hello of a key that is not known yet counts once the trust document names the key")
     func helloBeforeTrust() throws {
         var device = try TestDevice()

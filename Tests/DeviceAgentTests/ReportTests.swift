@@ -61,6 +61,7 @@ struct ReportTests {
     func oldWill() throws {
         var device = try TestDevice()
         try device.connect()
+        device.isControllerThere = false
         device.published = []
         let old = device.core.will(connection: .random(), at: device.now.wall)
         try device.say(.presence(.device(device.device)), old.json)

@@ -23,6 +23,8 @@ extension DeviceCore {
         /// The groups that are to count once their documents are here.
         var wantedGroups: [GroupID]?
         var isGreeted = false
+        /// When a further greeting was answered, by the running time.
+        var greetingAnsweredAt: Int64?
         /// The time that the controller said last on this connection.
         var controllerTime: Timestamp?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
@@ -49,6 +51,8 @@ extension DeviceCore {
     }
 
     static let maximumHeld = 256
+    /// Greetings are answered this often at most, in milliseconds of running time.
+    static let greetingInterval: Int64 = 5_000
 
     /// Whether what the broker has shown of this app is all, and the controller's wish.
     func isCertain(of app: AppID) -> Bool {
@@ -214,7 +218,7 @@ extension DeviceCore {
             guard hello.device == device, hello.connection == session?.connection, isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
             // Greeted again: the controller has come back, and does not know who is here until they speak.
-            if session?.isGreeted == true { batch.isPresenceDue = true }
+            if session?.isGreeted == true { answerGreeting() }
             session?.isGreeted = true
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)
@@ -248,6 +252,14 @@ extension DeviceCore {
         } catch {
             dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
         }
+    }
+
+    /// Not again at once: a controller that greets every presence would never come to an end with this device.
+    private mutating func answerGreeting() {
+        let isAnswered = session?.greetingAnsweredAt.map { state.running.total - $0 < Self.greetingInterval } ?? false
+        guard !isAnswered else { return }
+        session?.greetingAnsweredAt = state.running.total
+        batch.isPresenceDue = true
     }
 
     private func isLater(_ clock: ControllerClock) -> Bool {
