@@ -137,7 +137,8 @@ extension DeviceCore {
         state.groups = groups
         batch.changes.append(.groups(groups))
         guard !left.isEmpty else { return }
-        for address in documents.keys.sorted(by: { $0.path < $1.path }) where address.group.map(left.contains) ?? false {
+        for address in documents.keys.sorted(by: { $0.path < $1.path }) where address.group.map(left.contains) ?? false
+        {
             documents[address] = nil
             state.documents[address] = nil
             batch.changes.append(.document(address, nil))
