@@ -81,6 +81,18 @@ struct RenderingTests {
         #expect(progress.waiting.map(\.description) == ["d a auth: delivered"])
     }
 
+    @Test("what is wrong with a device stands behind the table")
+    func devices() {
+        let device = JSONValue.object([
+            "device": "till-1", "state": "unknown", "agent": "fleet-agent/1", "incarnation": 1, "boot": 2, "apps": 3,
+            "groups": ["kiosk"], "warnings": ["speaks of boot 1, where 2 was the last"],
+        ])
+        #expect(
+            GetDevices.report([device]).table.suffix(2) == [
+                "", "warning: till-1: speaks of boot 1, where 2 was the last",
+            ])
+    }
+
     @Test("apps show what was not applied, and why")
     func apps() {
         let app = JSONValue.object([

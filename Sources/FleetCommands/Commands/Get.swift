@@ -38,16 +38,21 @@ struct GetDevices: AsyncParsableCommand {
             .init("DEVICE"), .init("STATE"), .init("SINCE"), .init("AGENT"), .init("INCARNATION", isNumber: true),
             .init("BOOT", isNumber: true), .init("APPS", isNumber: true), .init("GROUPS"),
         ])
+        var warnings: [String] = []
         for device in devices {
+            let name = Cell.text(device["device"])
+            for warning in device["warnings"]?.arrayValue ?? [] {
+                warnings.append("warning: \(name): " + TerminalText.line(warning.stringValue ?? "", limit: 200))
+            }
             table.add([
-                Cell.text(device["device"]), Cell.text(device["state"]), Cell.time(device["since"]),
+                name, Cell.text(device["state"]), Cell.time(device["since"]),
                 Cell.text(device["agent"], limit: 24), Cell.text(device["incarnation"]), Cell.text(device["boot"]),
                 Cell.text(device["apps"]),
                 TerminalText.line(
                     device["groups"]?.arrayValue?.compactMap(\.stringValue).joined(separator: ",") ?? "", limit: 40),
             ])
         }
-        return Report(.array(devices), table: table.lines)
+        return Report(.array(devices), table: table.lines + (warnings.isEmpty ? [] : [""] + warnings))
     }
 }
 

@@ -146,6 +146,7 @@ struct Collector {
         else { return }
         let before = device
         heard(&device)
+        advance(&device, header.incarnation, header.boot)
         if device != before { try transaction.update(device) }
         let (through, lost) = try transaction.store(event, of: device, at: now)
         marks[MarkedBoot(device: header.device, incarnation: header.incarnation, boot: header.boot)] = through

@@ -27,7 +27,10 @@ extension AppFrame: JSONCodable {
         mutating func read(_ name: String, _ value: inout JSONReader) throws {
             switch name {
             case "type": type = try value.string(limit: 32)
-            case "v": version = try value.integer()
+            case "v":
+                // Before anything else is looked at: another version may have other members.
+                version = try value.integer()
+                try checkVersion()
             case "app": app = try value.value()
             case "install": install = try value.value()
             case "launch": launch = try value.value()
@@ -56,13 +59,16 @@ extension AppFrame: JSONCodable {
             }
         }
 
+        private func checkVersion() throws {
+            guard let version, version != Link.version else { return }
+            throw FleetProtocolError(
+                .version, "link version \(version), where this agent speaks \(Link.version)")
+        }
+
         func frame() throws -> AppFrame {
             switch try required(type, "type") {
             case "register":
-                guard try required(version, "v") == Link.version else {
-                    throw FleetProtocolError(
-                        .version, "link version \(version ?? 0), where this agent speaks \(Link.version)", at: "v")
-                }
+                _ = try required(version, "v")
                 return .register(
                     Registration(
                         app: try required(app, "app"), install: try required(install, "install"),
