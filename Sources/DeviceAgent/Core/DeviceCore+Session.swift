@@ -213,8 +213,11 @@ extension DeviceCore {
             // A hello can be replayed on its connection: only ever later ones are contact.
             guard hello.device == device, hello.connection == session?.connection, isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
-            // Greeted again: the controller has come back, and does not know who is here until they speak.
-            if session?.isGreeted == true { batch.isPresenceDue = true }
+            // The controller has come back, or only now, and does not know who is here until they speak: whoever was
+            // greeted already, or has nothing to report any more, says so.
+            if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty {
+                batch.isPresenceDue = true
+            }
             session?.isGreeted = true
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)
