@@ -49,12 +49,21 @@ struct ReportTests {
         var device = try TestDevice()
         try device.connect()
         let connection = try #require(device.connection)
-        device.published = []
         device.isControllerThere = false
+        try device.wait(10)
+        try device.wait(10)
+        func presences() -> Int {
+            device.published.filter { $0.address == .presence(.device(device.device)) }.count
+        }
+        device.published = []
         let hello = try device.fleet.hello(device.device, connection)
         try device.say(.hello(device.device), hello)
         try device.say(.hello(device.device), hello)
-        #expect(device.published.filter { $0.address == .presence(.device(device.device)) }.count == 1)
+        #expect(presences() == 1, "a replayed one is not answered")
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(presences() == 1, "one that comes soon after has to wait")
+        try device.wait(5)
+        #expect(presences() == 2)
     }
 
     @Test("an old will that arrives late is answered with presence online")

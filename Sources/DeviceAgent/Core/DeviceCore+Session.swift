@@ -25,6 +25,8 @@ extension DeviceCore {
         var isGreeted = false
         /// When a further greeting was answered, by the running time.
         var greetingAnsweredAt: Int64?
+        /// When a greeting is answered that came too soon after the one before.
+        var greetingDueAt: Int64?
         /// The time that the controller said last on this connection.
         var controllerTime: Timestamp?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
@@ -218,8 +220,9 @@ extension DeviceCore {
             // A hello can be replayed on its connection: only ever later ones are contact.
             guard hello.device == device, hello.connection == session?.connection, isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
-            // Greeted again: the controller has come back, and does not know who is here until they speak.
-            if session?.isGreeted == true { answerGreeting() }
+            // The controller has come back, or only now, and does not know who is here until they speak: whoever was
+            // greeted already, or has nothing to report any more, says so.
+            if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
             session?.isGreeted = true
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)
@@ -257,10 +260,18 @@ extension DeviceCore {
 
     /// Not again at once: a controller that greets every presence would never come to an end with this device.
     private mutating func answerGreeting() {
-        let isAnswered = session?.greetingAnsweredAt.map { state.running.total - $0 < Self.greetingInterval } ?? false
-        guard !isAnswered else { return }
+        if let answered = session?.greetingAnsweredAt, state.running.total - answered < Self.greetingInterval {
+            session?.greetingDueAt = answered + Self.greetingInterval
+            return
+        }
         session?.greetingAnsweredAt = state.running.total
+        session?.greetingDueAt = nil
         batch.isPresenceDue = true
+    }
+
+    /// Answers a greeting that had to wait.
+    mutating func answerLateGreeting() {
+        if let due = session?.greetingDueAt, state.running.total >= due { answerGreeting() }
     }
 
     private func isLater(_ clock: ControllerClock) -> Bool {

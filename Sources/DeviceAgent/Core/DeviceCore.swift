@@ -155,6 +155,7 @@ package struct DeviceCore: Sendable {
         var next = clockSavedAt + Self.clockInterval
         if let due = session?.reportsDueAt { next = min(next, due) }
         if let due = session?.eventsDueAt, !state.events.isEmpty { next = min(next, due) }
+        if let due = session?.greetingDueAt { next = min(next, due) }
         for app in state.apps.values {
             if let due = levelDeadline(of: app) { next = min(next, due) }
             if let due = offlineDeadline(of: app) { next = min(next, due) }
@@ -167,6 +168,7 @@ package struct DeviceCore: Sendable {
     private mutating func tick(at now: Now) {
         settle(state.apps.keys, at: now)
         if let due = session?.eventsDueAt, state.running.total >= due { sendEvents(at: now) }
+        answerLateGreeting()
         if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }
     }
 

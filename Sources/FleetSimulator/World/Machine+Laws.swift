@@ -113,16 +113,19 @@ extension Machine {
             }
             watch.orders[app] = order
         case .reply(_, _, .event), .reply(_, _, .logLevel):
-            if let number = number("number", in: payload), let boot = number2(payload),
-                !disk.state.events.contains(where: { $0.header.number == number && $0.header.boot == boot })
-            {
+            guard let number = number("number", in: payload), let boot = self.number("boot", in: payload) else { return }
+            let event = FleetStore.StoredEvent(
+                device: id, incarnation: self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
+            if watch.promised[event] == nil, !isKept(event) {
                 world.fail(.stored, "\(name): event \(number) was said before its store")
             }
         default: break
         }
     }
 
-    private func number2(_ payload: [UInt8]) -> Int64? { number("boot", in: payload) }
+    private func isKept(_ event: FleetStore.StoredEvent) -> Bool {
+        disk.state.events.contains { Watch.key($0) == event }
+    }
 
     /// The laws of what an app is told.
     func checkSent(_ frame: AgentFrame, to app: AppProcess?) {
