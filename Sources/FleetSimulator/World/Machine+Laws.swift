@@ -14,10 +14,13 @@ struct Watch {
     var newest: [Address: Int64] = [:]
     var orders: [AppID: ReportOrder] = [:]
     var isPresenceSaid = false
+    /// What a deliberate fault keeps from the store: it was promised all the same.
+    var unstored: [StoreChange] = []
     var sentEvents: Set<FleetStore.StoredEvent> = []
 
     mutating func stored(_ changes: [StoreChange]) {
-        for case .event(let event) in changes { promised[Self.key(event)] = event }
+        for case .event(let event) in changes + unstored { promised[Self.key(event)] = event }
+        unstored = []
     }
 
     static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
