@@ -59,9 +59,9 @@ struct ReportTests {
         let hello = try device.fleet.hello(device.device, connection)
         try device.say(.hello(device.device), hello)
         try device.say(.hello(device.device), hello)
-        #expect(presences() == 1, "a replayed one is not answered")
+        #expect(presences() == 1, "one that comes at once has to wait")
         try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
-        #expect(presences() == 1, "one that comes soon after has to wait")
+        #expect(presences() == 1, "and so has the next")
         try device.wait(5)
         #expect(presences() == 2)
     }

@@ -217,12 +217,13 @@ extension DeviceCore {
         do {
             let hello: Hello = try verified(payload, .hello)
             try check(hello.clock, at: address)
-            // A hello can be replayed on its connection: only ever later ones are contact.
-            guard hello.device == device, hello.connection == session?.connection, isLater(hello.clock) else { return }
-            contact(hello.clock, at: now)
+            guard hello.device == device, hello.connection == session?.connection else { return }
             // The controller has come back, or only now, and does not know who is here until they speak: whoever was
-            // greeted already, or has nothing to report any more, says so.
+            // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
             if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
+            // A hello can be replayed on its connection: only ever later ones are contact.
+            guard isLater(hello.clock) else { return }
+            contact(hello.clock, at: now)
             session?.isGreeted = true
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)

@@ -28,6 +28,8 @@ struct Collector {
     private(set) var notices: [Notice] = []
     /// The highest revision that a status has received.
     private(set) var highest: Int64 = 0
+    /// Documents that statuses follow, while a restored controller looks around: the broker may have lost them too.
+    private(set) var followed: Set<Address> = []
     /// Why the controller must not go on.
     private(set) var newer: String?
     /// Whether the home should be asked which incarnations it gave out.
@@ -113,6 +115,12 @@ struct Collector {
             return notices.append(Notice(device: name, text: "claims a revision that cannot be"))
         }
         highest = max(highest, received)
+        if isRestoring, followed.count < ReadBack.limit {
+            for case .desired(let layer, status.app, let aspect)? in status.policies.map(\.source) {
+                if case .device(let other) = layer, other != name { continue }
+                followed.insert(.desired(layer, status.app, aspect))
+            }
+        }
         if received > latest, !isRestoring {
             newer = newer ?? "the status of \(status.app) on \(name) has received revision \(received)"
             return

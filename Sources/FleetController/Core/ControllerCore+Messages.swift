@@ -70,6 +70,8 @@ extension ControllerCore {
         case .looking(var readBack):
             phase = .offline
             readBack.received = max(readBack.received, collector.highest)
+            // What the store does know of these is kept.
+            if readBack.unknown.count < ReadBack.limit { readBack.unknown.formUnion(collector.followed) }
             for device in collector.gone { readBack.present[device] = nil }
             readBack.present.merge(collector.arrived) { $1 }
             phase = .looking(readBack)

@@ -161,10 +161,13 @@ final class AppProcess {
         world.say(name, "is called: \(call)")
         machine.checkProperties(of: self)
         let policy: Policy? =
-            if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else { nil }
+            if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else {
+                nil
+            }
         if let policy, manner == .prompt || manner == .wrong { answer(policy) }
         let launch = launch
-        world.after(world.isCalm ? 0 : world.noise.below(8) == 0 ? world.noise.milliseconds(5...2_000) : 0) { [unowned self] in
+        world.after(world.isCalm ? 0 : world.noise.below(8) == 0 ? world.noise.milliseconds(5...2_000) : 0) {
+            [unowned self] in
             guard self.launch == launch else { return }
             run { $0.returned(call) }
             if let policy, manner == .late {

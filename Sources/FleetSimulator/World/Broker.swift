@@ -64,6 +64,7 @@ final class Broker {
     unowned var world: World!
     var manners: Schedule.Manners
     private(set) var isUp = true
+    private(set) var crashes = 0
     private(set) var connections: [Connection] = []
     private(set) var retained: [String: [UInt8]] = [:]
     private var saved: [String: [UInt8]] = [:]
@@ -148,7 +149,12 @@ final class Broker {
             if !isCrash, let will = connection.will { keep(will.topic, will.payload) }
             tellLoss(of: connection)
         }
-        if isCrash { retained = saved } else { saved = retained }
+        if isCrash {
+            retained = saved
+            crashes += 1
+        } else {
+            saved = retained
+        }
         world.after(downFor) { [unowned self] in start() }
     }
 

@@ -18,6 +18,7 @@ final class Controller: BusClient {
     private var backUp: FleetStore?
     /// A backup was put back, and the controller has not noticed yet.
     private var isFromBackUp = false
+    private(set) var wasPutBack = false
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
@@ -98,6 +99,7 @@ final class Controller: BusClient {
         promises = promises.filter { $0.value <= latest }
         store = copy
         isFromBackUp = true
+        wasPutBack = true
         world.after(1_000) { [unowned self] in start(isRestoring: false) }
     }
 
@@ -208,9 +210,14 @@ final class Controller: BusClient {
                 }
             case .log(let line):
                 if line.level == .error { world.fail(.total, "the controller logs: \(line.message) \(line.details)") }
-                world.say(name, "logs: \(line.message) \(line.details.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " "))")
+                world.say(
+                    name,
+                    "logs: \(line.message) \(line.details.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " "))"
+                )
             case .stop(let reason):
                 world.say(name, "stops: \(reason)")
+                // A broker that gives back an old presence at each of its crashes looks like a second controller.
+                if reason.hasPrefix("another controller"), world.broker.crashes > 1 { return crash() }
                 guard isFromBackUp else { return world.fail(.restored, reason) }
                 downFor = 500
                 return crash(thenStart: true)
@@ -236,7 +243,9 @@ final class Controller: BusClient {
             }
             return message.topic.hasSuffix("/status") && isFromBackUp ? nil : message
         case (.willBelieved, .presence(.device)?):
-            guard var presence = try? Presence(json: message.payload, limit: Presence.maximumSize) else { return message }
+            guard var presence = try? Presence(json: message.payload, limit: Presence.maximumSize) else {
+                return message
+            }
             if presence.state == .online {
                 lastConnections[message.topic] = presence.connection
                 return message

@@ -23,7 +23,10 @@ struct Explore: ParsableCommand {
     @Option(help: "Threads.")
     var threads = 2
 
-    @Option(help: "Leave this mistake in the world, to see that it is found: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")).")
+    @Option(
+        help:
+            "Leave this mistake in the world, to see that it is found: \(Fault.allCases.map(\.rawValue).joined(separator: ", "))."
+    )
     var fault: String?
 
     @Flag(help: "Print the shortest schedule that breaks the same promise, and its story.")
@@ -89,7 +92,9 @@ struct Explore: ParsableCommand {
     }
 
     private func tell(_ finding: Explorer.Finding) {
-        print("The shortest schedule found (seed \(finding.schedule.seed), \(finding.schedule.devices) devices, \(finding.schedule.apps) apps, \(finding.schedule.broker.rawValue) broker):")
+        print(
+            "The shortest schedule found (seed \(finding.schedule.seed), \(finding.schedule.devices) devices, \(finding.schedule.apps) apps, \(finding.schedule.broker.rawValue) broker):"
+        )
         for step in finding.schedule.steps { print("  Step(\(step.at), .\(step.action))") }
         print("Its story:")
         for line in finding.story { print(line) }

@@ -28,23 +28,27 @@ package struct Explorer: Sendable {
         return (violation, world.trace.lines)
     }
 
-    /// Runs the schedules of `count` seeds from `seed` on, on `threads` threads. Ends early when `limit` have failed.
+    /// Runs the schedules of `count` seeds from `seed` on, on `threads` threads. Ends early when `limit` have failed, or
+    /// when the time is over.
     package func explore(
-        seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10
+        seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10, within time: Duration = .seconds(86_400)
     ) throws -> (failed: [(seed: UInt64, violation: Violation)], ran: Int) {
         struct Progress {
             var failed: [(seed: UInt64, violation: Violation)] = []
             var next = 0
             var ran = 0
         }
+        let end = ContinuousClock.now + time
         let progress = Mutex(Progress())
         let workshops = try (0..<threads).map { _ in Bench(try Workshop(fleet)) }
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             while true {
                 let range: Range<Int>? = progress.withLock { progress in
-                    guard progress.next < count, progress.failed.count < limit else { return nil }
+                    guard progress.next < count, progress.failed.count < limit, ContinuousClock.now < end else {
+                        return nil
+                    }
                     let start = progress.next
-                    progress.next = min(count, start + 16)
+                    progress.next = min(count, start + 4)
                     return start..<progress.next
                 }
                 guard let range else { return }

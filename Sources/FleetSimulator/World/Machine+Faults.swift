@@ -21,7 +21,7 @@ extension Machine {
     private func altered(_ effect: DeviceEffect) -> DeviceEffect? {
         switch effect {
         case .store(let changes):
-            watch.stored(changes)  // What should have been kept.
+            watch.unstored = changes
             return .store(changes.compactMap(altered))
         case .publish(.reply(_, _, .status), _, _) where world.fault == .statusesLost:
             return world.noise.chance(20) ? nil : effect

@@ -14,10 +14,13 @@ struct Watch {
     var newest: [Address: Int64] = [:]
     var orders: [AppID: ReportOrder] = [:]
     var isPresenceSaid = false
+    /// What a deliberate fault keeps from the store: it was promised all the same.
+    var unstored: [StoreChange] = []
     var sentEvents: Set<FleetStore.StoredEvent> = []
 
     mutating func stored(_ changes: [StoreChange]) {
-        for case .event(let event) in changes { promised[Self.key(event)] = event }
+        for case .event(let event) in changes + unstored { promised[Self.key(event)] = event }
+        unstored = []
     }
 
     static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
@@ -104,7 +107,9 @@ extension Machine {
         switch address {
         case .reply(_, let app, .status):
             guard let record = core.state.apps[app] else { return }
-            if disk.state.apps[app] != record { world.fail(.stored, "\(name)/\(app): a status was said before its store") }
+            if disk.state.apps[app] != record {
+                world.fail(.stored, "\(name)/\(app): a status was said before its store")
+            }
             checkKeys(of: record)
             guard let boot = number("boot", in: payload), let sequence = number("seq", in: payload) else { return }
             let order = ReportOrder(incarnation: core.enrollment.incarnation, boot: boot, sequence: sequence)
@@ -113,7 +118,9 @@ extension Machine {
             }
             watch.orders[app] = order
         case .reply(_, _, .event), .reply(_, _, .logLevel):
-            guard let number = number("number", in: payload), let boot = self.number("boot", in: payload) else { return }
+            guard let number = number("number", in: payload), let boot = self.number("boot", in: payload) else {
+                return
+            }
             let event = FleetStore.StoredEvent(
                 device: id, incarnation: self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
             if watch.promised[event] == nil, !isKept(event) {

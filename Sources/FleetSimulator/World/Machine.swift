@@ -116,7 +116,8 @@ final class Machine: BusClient {
         guard core == nil else { return }
         do {
             run += 1
-            let signatures = world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
+            let signatures =
+                world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
             core = try DeviceCore(
                 enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state, signatures: signatures,
                 at: clock)

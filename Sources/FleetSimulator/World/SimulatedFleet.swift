@@ -1,6 +1,6 @@
-import FleetProtocol
-import FleetController
 import DeviceAgent
+import FleetController
+import FleetProtocol
 import Synchronization
 
 /// What all worlds share: a fleet with its keys, and a foreign one. Signatures are checked once for each document.
@@ -40,7 +40,9 @@ struct SimulatedFleet: Sendable {
 
             /// A signature tells documents apart well enough; equality compares all of it.
             func hash(into hasher: inout Hasher) {
-                document.signature.withUnsafeBytes { hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
+                document.signature.withUnsafeBytes {
+                    hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: $0.prefix(16)))
+                }
             }
         }
 

@@ -42,7 +42,8 @@ extension World {
             let aspect = Aspect.allCases[aspect]
             let layer = layer(place)
             let address = Address.desired(layer, appID(app), aspect)
-            let basedOn = isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
+            let basedOn =
+                isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
             let request = ApplyRequest(changes: [
                 .init(
                     app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant),

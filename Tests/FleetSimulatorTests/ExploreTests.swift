@@ -1,0 +1,42 @@
+import FleetSimulator
+import Testing
+
+@Suite("The protocol, explored by schedules of failures")
+struct ExploreTests {
+    @Test("schedules of fresh seeds keep every promise")
+    func fresh() throws {
+        let seed = UInt64.random(in: 0..<(1 << 52))
+        print("explore: fresh seeds from \(seed)")
+        let (failed, ran) = try Explorer().explore(seed: seed, count: 300, threads: 2, within: .seconds(8))
+        #expect(failed.isEmpty, "replay with: fleet-sim explore --seed \(failed.first?.seed ?? 0) --shrink")
+        #expect(ran > 0)
+    }
+
+    @Test("one seed tells one story, word for word")
+    func same() throws {
+        let explorer = try Explorer()
+        for seed: UInt64 in [3, 64, 345] {
+            let first = try explorer.run(Schedule(seed: seed)).story
+            let second = try explorer.run(Schedule(seed: seed)).story
+            #expect(first == second)
+            #expect(first.count > 20)
+        }
+    }
+
+    @Test("what once broke a promise keeps it", arguments: KeptSchedule.all)
+    func kept(_ kept: KeptSchedule) throws {
+        let (violation, _) = try Explorer().run(kept.schedule)
+        #expect(violation == nil, "\(kept.what)")
+    }
+
+    @Test("a broken promise is told by a short schedule")
+    func shrinks() throws {
+        let explorer = try Explorer(fault: .tombstonesIgnored)
+        let failed = try explorer.explore(seed: FaultTests.seeds[.tombstonesIgnored] ?? 0, count: 300, limit: 1).failed
+        let failure = try #require(failed.first)
+        let finding = try explorer.shrink(Schedule(seed: failure.seed), failure.violation)
+        #expect(finding.violation.law == failure.violation.law)
+        #expect(finding.schedule.steps.count <= 4)
+        #expect(finding.story.last?.contains("broken") == true)
+    }
+}

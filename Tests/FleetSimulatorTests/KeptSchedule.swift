@@ -1,0 +1,36 @@
+import FleetSimulator
+import Testing
+
+/// A schedule that broke a promise once, as short as it could be made.
+struct KeptSchedule: Sendable, CustomTestStringConvertible {
+    let what: String
+    let schedule: Schedule
+
+    var testDescription: String { what }
+
+    static let all: [KeptSchedule] = [
+        KeptSchedule(
+            what: "a device whose presence and reports came before the controller did is shown as connected",
+            schedule: Schedule(
+                seed: 1, devices: 4, apps: 1, broker: .lossy, steps: [])),
+        KeptSchedule(
+            what: "a device that was greeted before is shown as connected after the controller's clock was set back",
+            schedule: Schedule(
+                seed: 104, devices: 2, apps: 1,
+                steps: [
+                    .init(29_112, .cutDevice(1, noticedAfter: 0)), .init(32_464, .setControllerClock(-30)),
+                    .init(34_186, .cutController(noticedAfter: 32_586)),
+                    .init(34_208, .crashController(effects: 1, downFor: 101)),
+                ])),
+        KeptSchedule(
+            what:
+                "a document that broker and restored controller both forgot, and a device still follows, is withdrawn",
+            schedule: Schedule(
+                seed: 345, devices: 1, apps: 3,
+                steps: [
+                    .init(4_826, .backUpController),
+                    .init(14_899, .request(0, .apply(app: 2, .device(0), aspect: 0, variant: 4, isBased: true))),
+                    .init(16_899, .crashBroker(downFor: 1_909)), .init(18_588, .putBackController),
+                ])),
+    ]
+}
