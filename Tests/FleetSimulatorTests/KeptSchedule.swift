@@ -23,8 +23,19 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(34_208, .crashController(effects: 1, downFor: 101)),
                 ])),
         KeptSchedule(
-            what:
-                "a document that broker and restored controller both forgot, and a device still follows, is withdrawn",
+            what: "an agent that died between destroying keys and storing it has keys again when it is authorized",
+            schedule: Schedule(
+                seed: 3_618_899_834_231_065, devices: 2, apps: 3,
+                steps: [
+                    .init(906, .crashApp(1, 0)), .init(2_864, .fillDisk(1)),
+                    .init(2_892, .request(0, .apply(app: 1, .all, aspect: 0, variant: 5, isBased: false))),
+                    .init(2_895, .request(0, .apply(app: 0, .group(0), aspect: 0, variant: 4, isBased: false))),
+                    .init(2_899, .crashController(effects: 9, downFor: 2_963)),
+                    .init(2_924, .request(0, .apply(app: 1, .group(0), aspect: 0, variant: 4, isBased: false))),
+                    .init(8_023, .request(1, .apply(app: 1, .all, aspect: 0, variant: 1, isBased: false))),
+                ])),
+        KeptSchedule(
+            what: "a document that broker and restored controller both forgot, and a device still follows, is withdrawn",
             schedule: Schedule(
                 seed: 345, devices: 1, apps: 3,
                 steps: [

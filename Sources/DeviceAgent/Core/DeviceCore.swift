@@ -97,9 +97,9 @@ package struct DeviceCore: Sendable {
         clockSavedAt = self.state.running.total
         batch.changes.append(.started(boot: self.state.boot, owner))
         batch.isClockDue = true
-        // A crash may have come between making an app's new keys and storing that it has some.
-        for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) where !app.hasKeys {
-            batch.keyEffects.append(.destroyKeys(id))
+        // A crash may have come between making or destroying an app's keys and storing it.
+        for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) {
+            batch.keyEffects.append(app.hasKeys ? .createKeys(id) : .destroyKeys(id))
         }
         settle(self.state.apps.keys, at: now)
     }

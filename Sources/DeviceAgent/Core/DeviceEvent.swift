@@ -41,6 +41,7 @@ package enum DeviceEvent: Sendable {
 package enum DeviceEffect: Sendable {
     /// Before anything is stored or said.
     case destroyKeys(AppID)
+    /// Where there are none.
     case createKeys(AppID)
     /// One transaction, committed before anything is sent.
     case store([StoreChange])

@@ -23,7 +23,6 @@ final class Controller: BusClient {
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
     private(set) var promises: [Address: Int64] = [:]
-    private var lastConnections: [String: RandomID] = [:]
 
     /// One run of the process.
     private final class Running {
@@ -48,7 +47,6 @@ final class Controller: BusClient {
                 store: store, identity: world.fleet.identity, instance: .random(using: &world.noise),
                 isRestoring: isRestoring, startedAt: clock)
             running = Running(core)
-            if isRestoring { isFromBackUp = false }
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
         } catch {
@@ -209,6 +207,7 @@ final class Controller: BusClient {
                     if self.running === running { handle(.tick) }
                 }
             case .log(let line):
+                if line.message.hasPrefix("began a new epoch") { isFromBackUp = false }
                 if line.level == .error { world.fail(.total, "the controller logs: \(line.message) \(line.details)") }
                 world.say(
                     name,
@@ -242,17 +241,6 @@ final class Controller: BusClient {
                 return document.revision > latest ? nil : message
             }
             return message.topic.hasSuffix("/status") && isFromBackUp ? nil : message
-        case (.willBelieved, .presence(.device)?):
-            guard var presence = try? Presence(json: message.payload, limit: Presence.maximumSize) else {
-                return message
-            }
-            if presence.state == .online {
-                lastConnections[message.topic] = presence.connection
-                return message
-            }
-            presence.connection = lastConnections[message.topic] ?? presence.connection
-            return ControllerCore.Message(
-                topic: message.topic, payload: presence.json, isRetained: message.isRetained)
         default: return message
         }
     }

@@ -14,5 +14,5 @@ package enum Fault: String, CaseIterable, Sendable {
     case answersNotResumed
     // The controller
     case answersBeforeCommit, noRepair, noHello, marksTooEarly, eventsForgotten, statusesNotTaken
-    case willBelieved, newerIgnored, changesNotPublished, presenceNotTaken
+    case newerIgnored, changesNotPublished, presenceNotTaken
 }

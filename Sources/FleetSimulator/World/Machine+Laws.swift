@@ -11,6 +11,8 @@ struct Watch {
     private var asked: [Int64: Set<AppID>] = [:]
     private var fetched: Set<AppID> = []
     private var isGreeted = false
+    /// What was certain on the connection that has just ended: its last messages may still wait for the core.
+    var before: Set<AppID> = []
     var newest: [Address: Int64] = [:]
     var orders: [AppID: ReportOrder] = [:]
     var isPresenceSaid = false
@@ -35,6 +37,7 @@ struct Watch {
     }
 
     mutating func disconnected() {
+        if isGreeted { before = fetched }
         connection = nil
         asked = [:]
         fetched = []
@@ -65,7 +68,7 @@ struct Watch {
         }
     }
 
-    func isCertain(_ app: AppID) -> Bool { isGreeted && fetched.contains(app) }
+    func isCertain(_ app: AppID) -> Bool { isGreeted && fetched.contains(app) || before.contains(app) }
 }
 
 extension Machine {

@@ -170,6 +170,7 @@ final class Machine: BusClient {
         for event in events { core?.handle(event, at: now) }
         guard let effects = core?.takeEffects(at: now) else { return }
         checkStep(before)
+        watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
         wakeLater()
     }
