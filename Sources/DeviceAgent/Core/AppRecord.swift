@@ -109,6 +109,19 @@ package struct AppRecord: Hashable, Sendable {
         availabilityTold = ToldValue()
     }
 
+    /// The app has retired itself: it has the defaults now, and takes nothing of what is under way. Where it was told
+    /// something else it has to be told whatever comes next, also the value of before.
+    mutating func takeRetirement() {
+        for policy in Policy.allCases {
+            if self[policy].told.map({ $0.value != .default(of: policy) }) ?? false { self[policy].told = nil }
+            self[policy].sent = nil
+        }
+        if managedTold.told != .unknown { managedTold.told = nil }
+        managedTold.sent = nil
+        if availabilityTold.told != .unavailable { availabilityTold.told = nil }
+        availabilityTold.sent = nil
+    }
+
     /// The process has taken these of what was under way; the rest was lost with its connection.
     mutating func keepUnderWay(_ begun: [Int64]) {
         for index in policies.indices where policies[index].sent.map({ !begun.contains($0.number) }) ?? false {

@@ -107,6 +107,7 @@ extension DeviceCore {
             guard app.latch?.reason != .selfRetired else { return }
             latch(
                 &app, change: state.highest, reason: .selfRetired, message: "This app has retired itself.", at: now)
+            app.takeRetirement()
         case .display(let number, let text):
             return batch.effects.append(.display(link, id: number, text: text))
         case .stop: return

@@ -37,10 +37,12 @@ extension DeviceCore {
         let isCertain = isCertain(of: id)
         settleManaged(&app, isCertain)
         settleAuth(&app, isCertain, at: now)
+        // What the app has done itself needs nobody's confirmation.
+        let isKnown = isCertain || app.latch?.reason == .selfRetired
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
-            take(decision(on: policy, of: app), for: policy, &app, isCertain, at: now)
+            take(decision(on: policy, of: app), for: policy, &app, isKnown, at: now)
         }
-        settleLogLevel(&app, isCertain, at: now)
+        settleLogLevel(&app, isKnown, at: now)
         if before.secureServices.isLocked != app.secureServices.isLocked {
             keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
         }

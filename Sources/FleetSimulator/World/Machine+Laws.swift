@@ -81,7 +81,7 @@ extension Machine {
             for policy in Policy.allCases {
                 let (was, now) = (old[policy], app[policy])
                 if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
-                    !isOwn(now.value), !watch.isCertain(id)
+                    !isOwn(now.value), app.latch?.reason != .selfRetired, !watch.isCertain(id)
                 {
                     world.fail(
                         .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")

@@ -36,7 +36,7 @@ final class Operator: BusClient {
         let id = RandomID.random(using: &world.noise)
         let request = Request(
             id: id, replyTo: Name(unchecked: "here"),
-            notAfter: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + 200_000_000), body: body)
+            notAfter: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + 60_000), body: body)
         let asked = Asked(
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
             until: world.now + 60_000)
@@ -73,7 +73,10 @@ final class Operator: BusClient {
             return world.fail(.total, "an answer cannot be read: \(String(decoding: payload, as: UTF8.self))")
         }
         if let known = answers[response.id] {
-            if known != payload { world.fail(.answered, "one request was answered in two ways") }
+            // After a day, by a clock that was set, an answer is forgotten: the request is refused then, not done again.
+            if known != payload, case .success = response.result {
+                world.fail(.answered, "one request was answered in two ways")
+            }
             return
         }
         answers[response.id] = payload

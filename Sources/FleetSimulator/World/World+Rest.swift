@@ -31,15 +31,13 @@ extension World {
         }
     }
 
-    /// A known gap: a restored controller withdraws what the broker or a status shows it. A document that broker and backup
-    /// have both lost, and that only shadows or is shadowed on a device, shows itself too late.
+    /// A known gap: a restored controller notices, and withdraws, what the broker or a status shows it. What broker and
+    /// backup have both lost, and no status names (memberships, groups, documents that do not decide), it cannot know of.
     private func isForgotten(_ wishes: [FleetStore.Wish]) -> Bool {
         guard controller.wasPutBack else { return false }
-        let known = Set(wishes.map(\.address))
+        let known = Dictionary(wishes.map { ($0.address, $0.revision) }) { $1 }
         return machines.contains { machine in
-            machine.disk.state.documents.keys.contains { address in
-                if case .desired = address { !known.contains(address) } else { false }
-            }
+            machine.disk.state.marks.contains { address, mark in (known[address] ?? .zero) < mark.revision }
         }
     }
 
