@@ -95,8 +95,8 @@ let package = Package(
         .target(
             name: "FleetSimulator",
             dependencies: [
-                "AppConnect", "DeviceAgent", "FleetController", "FleetHome", "FleetProtocol", "Mosquitto",
-                .argumentParser, .logging,
+                "AppConnect", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol",
+                "Mosquitto", .argumentParser, .logging,
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -129,7 +129,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "FleetSimulatorTests",
-            dependencies: ["DeviceAgent", "FleetController", "FleetProtocol", "FleetSimulator", "TestSupport"],
+            dependencies: [
+                "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol", "FleetSimulator",
+                "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests", dependencies: ["FleetProtocol", "Mosquitto", "TestSupport"], exclude: ["foreign"],

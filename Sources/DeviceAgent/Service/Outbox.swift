@@ -1,12 +1,12 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What waits to be published: of what is retained only the newest of a topic, so it is bounded by the topics; numbered
 /// reports are bounded by the core that keeps them.
-struct Outbox {
-    struct Entry {
-        let address: Address
-        let payload: [UInt8]
-        let isRetained: Bool
+package struct Outbox {
+    package struct Entry {
+        package let address: Address
+        package let payload: [UInt8]
+        package let isRetained: Bool
     }
 
     private var entries: [Int: Entry] = [:]
@@ -15,9 +15,11 @@ struct Outbox {
     /// Where the newest of a retained topic waits.
     private var places: [Address: Int] = [:]
 
-    var isEmpty: Bool { first == last }
+    package init() {}
 
-    mutating func add(_ address: Address, _ payload: [UInt8], retain: Bool) {
+    package var isEmpty: Bool { first == last }
+
+    package mutating func add(_ address: Address, _ payload: [UInt8], retain: Bool) {
         let entry = Entry(address: address, payload: payload, isRetained: retain)
         if retain {
             if let place = places[address] {
@@ -30,7 +32,7 @@ struct Outbox {
         last += 1
     }
 
-    mutating func next() -> Entry? {
+    package mutating func next() -> Entry? {
         guard first < last else { return nil }
         defer { first += 1 }
         guard let entry = entries.removeValue(forKey: first) else { return nil }

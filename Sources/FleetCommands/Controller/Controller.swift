@@ -1,9 +1,9 @@
-import FleetHome
-import FleetProtocol
+package import FleetHome
+package import FleetProtocol
 import Mosquitto
 
 /// The fleet's controller, as a command asks it.
-struct Controller {
+package struct Controller {
     private let connection: BrokerConnection
     private let replyTo: Name
     private let events: AsyncStream<RequestExchange.Event>
@@ -11,10 +11,10 @@ struct Controller {
     private let start = ContinuousClock.now
 
     /// How long a request is good for.
-    static let lifetime = Duration.seconds(15)
+    package static let lifetime = Duration.seconds(15)
 
     /// Connects to the fleet's broker and runs `body` with its controller.
-    static func reach<Result>(
+    package static func reach<Result>(
         _ home: FleetHome, as user: User, _ body: (Controller) async throws -> Result
     ) async throws -> Result {
         try await BrokerConnection.open(home, as: user) { connection in
@@ -68,7 +68,9 @@ struct Controller {
     // MARK: Asking
 
     /// Asks, and waits for the answer's body.
-    func ask(_ verb: Verb, _ body: some JSONWritable, within lifetime: Duration = lifetime) async throws -> JSONValue {
+    package func ask(
+        _ verb: Verb, _ body: some JSONWritable, within lifetime: Duration = lifetime
+    ) async throws -> JSONValue {
         try await page(verb, body, within: lifetime).body
     }
 

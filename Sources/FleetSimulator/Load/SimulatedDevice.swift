@@ -1,0 +1,210 @@
+import DeviceAgent
+import FleetProtocol
+import Mosquitto
+
+/// A device of a load: the real core, the real client, and apps in the same moment. It belongs to its ``LoadLoop``.
+///
+/// The store's changes are not applied: the core holds the state itself, and a device of a load starts once. Its boots
+/// are numbered by the time of the run, so that another run is younger to the controller.
+final class SimulatedDevice {
+    /// What an app says later.
+    struct Delayed {
+        let delay: Duration
+        let link: LinkID
+        let frames: [AppFrame]
+    }
+
+    private(set) var core: DeviceCore
+    var client: LoopClient?
+    /// The running time that a timer is set for.
+    var wakesAt: Int64?
+    private(set) var delayed: [Delayed] = []
+    private let fleet: FleetID
+    private let plan: AppAnswers
+    private let meter: LoadMeter
+    private var apps: [SimulatedApp] = []
+    private var outbox = Outbox()
+    private var subscriptions: [(packet: PacketID, filters: [TopicFilter], barrier: Int64)] = []
+    /// Statuses that the broker has not answered, with the arrival of what they answer.
+    private var underWay: [(packet: PacketID, since: UInt64?)] = []
+    /// What the apps say to what the core does.
+    private var replies: [DeviceEvent] = []
+    private var isConnected = false
+    /// The revision of the newest news of this connection.
+    private var newest: Int64 = 0
+    /// When the event that is handled now arrived.
+    private var arrival: UInt64 = 0
+
+    init(
+        _ configuration: AgentConfiguration, boot: Int64, signatures: SignatureCheck, plan: AppAnswers, meter: LoadMeter
+    )
+        throws
+    {
+        var state = DeviceState()
+        state.boot = boot
+        core = try DeviceCore(
+            enrollment: configuration.enrollment, agentVersion: "fleet-sim/0.1.0", state: state,
+            signatures: signatures, at: .system)
+        fleet = configuration.enrollment.fleet
+        self.plan = plan
+        self.meter = meter
+    }
+
+    func launch(_ ids: [AppID]) {
+        let now = Now.system
+        for (index, id) in ids.enumerated() {
+            let answers = plan.neverRate == 0 || Double.random(in: 0..<1, using: &meter.generator) >= plan.neverRate
+            let app = SimulatedApp(id, LinkID(Int64(index)), answers: answers)
+            apps.append(app)
+            core.handle(.registered(app.link, app.registration), at: now)
+        }
+        settle(at: now)
+    }
+
+    // MARK: Events
+
+    func handle(_ event: LoopClient.Event, connection: () -> RandomID) {
+        switch event {
+        case .connecting: break
+        case .connected:
+            isConnected = true
+            newest = 0
+            meter.counters.connected += 1
+            handle(.connected(connection: connection()))
+        case .message(let message):
+            arrival = Clock.now()
+            if let revision = DesiredRevision.find(in: message) { count(revision, isNews: !message.retained) }
+            handle(.message(topic: message.topic, payload: message.payload))
+        case .published(let packet, let code): published(packet, code)
+        case .subscribed(let packet, let codes): subscribed(packet, codes)
+        case .unsubscribed: break
+        case .disconnected(let error, _):
+            if isConnected { meter.counters.connected -= 1 }
+            if let error { meter.fail(error.message) }
+            isConnected = false
+            outbox = Outbox()
+            subscriptions = []
+            underWay = []
+            handle(.disconnected)
+        }
+    }
+
+    func handle(_ event: DeviceEvent) {
+        let now = Now.system
+        core.handle(event, at: now)
+        settle(at: now)
+        flush()
+    }
+
+    /// The time for what apps say later, and for a tick, is set by whoever calls this.
+    func takeDelayed() -> [Delayed] {
+        guard !delayed.isEmpty else { return [] }
+        defer { delayed = [] }
+        return delayed
+    }
+
+    private func count(_ revision: Int64, isNews: Bool) {
+        meter.counters.received += 1
+        guard isNews else { return }
+        if revision == newest { meter.counters.duplicated += 1 }
+        if revision < newest { meter.counters.reordered += 1 }
+        newest = max(newest, revision)
+    }
+
+    // MARK: Effects
+
+    private func settle(at now: Now) {
+        var effects = core.takeEffects(at: now)
+        while true {
+            for effect in effects { perform(effect) }
+            guard !replies.isEmpty else { return }
+            for reply in replies { core.handle(reply, at: now) }
+            replies.removeAll(keepingCapacity: true)
+            effects = core.takeEffects(at: now)
+        }
+    }
+
+    private func perform(_ effect: DeviceEffect) {
+        switch effect {
+        case .destroyKeys, .createKeys, .store, .close: break
+        case .subscribe(let filters, let barrier):
+            guard let packet = try? client?.subscribe(to: filters.map { $0.text(in: fleet) }) else { return }
+            subscriptions.append((packet, filters, barrier))
+        case .unsubscribe(let filters): _ = try? client?.unsubscribe(from: filters.map { $0.text(in: fleet) })
+        case .publish(let address, let payload, let retain): outbox.add(address, payload, retain: retain)
+        case .send(let link, let frame): tell(link, frame)
+        case .display(let link, let id, _): replies.append(.displayed(link, id: id, true))
+        case .checkCode(let check, _, _): replies.append(.codeChecked(check, isRight: false))
+        case .log(let entry):
+            if entry.level == .warning || entry.level == .error {
+                meter.fail("\(core.device): \(entry.message): \(entry.detail ?? "")")
+            }
+        }
+    }
+
+    private func tell(_ link: LinkID, _ frame: AgentFrame) {
+        let index = Int(link.number)
+        guard apps.indices.contains(index) else { return }
+        let wasReady = apps[index].isReady
+        let frames = apps[index].reply(to: frame, plan.state(using: &meter.generator), since: arrival)
+        if !wasReady, apps[index].isReady { meter.counters.ready += 1 }
+        guard !frames.isEmpty else { return }
+        if let delay = plan.delay(using: &meter.generator) {
+            delayed.append(Delayed(delay: delay, link: link, frames: frames))
+        } else {
+            for frame in frames { replies.append(.frame(link, frame)) }
+        }
+    }
+
+    private func flush() {
+        guard let client else { return }
+        while client.hasRoom, let next = outbox.next() {
+            do {
+                let packet = try client.publish(
+                    next.payload, to: next.address.topic(in: fleet), retain: next.isRetained)
+                if case .reply(_, let app, .status) = next.address {
+                    let index = apps.firstIndex { $0.id == app }
+                    underWay.append((packet, index.flatMap { apps[$0].takeAnswered() }))
+                }
+            } catch {
+                if client.isConnected { meter.fail(error.message) }
+                return  // When the connection is gone, the next one says it again.
+            }
+        }
+    }
+
+    private func published(_ packet: PacketID, _ code: ReasonCode) {
+        if code.isError { meter.fail("the broker refused a publish: \(code)") }
+        if let index = underWay.firstIndex(where: { $0.packet == packet }) {
+            let since = underWay.remove(at: index).since
+            meter.counters.statuses += 1
+            if let since, !code.isError {
+                meter.counters.acknowledged += 1
+                meter.counters.latency.add(Clock.now() - since)
+            }
+        }
+        if !outbox.isEmpty { flush() }
+    }
+
+    private func subscribed(_ packet: PacketID, _ codes: [ReasonCode]) {
+        guard let index = subscriptions.firstIndex(where: { $0.packet == packet }) else { return }
+        let (_, _, barrier) = subscriptions.remove(at: index)
+        guard codes.allSatisfy({ !$0.isError }) else {
+            return meter.fail("the broker refused a subscription of \(core.device)")
+        }
+        handle(.subscribed(barrier: barrier))
+    }
+}
+
+/// What the devices of one loop have in common.
+final class LoadMeter {
+    var counters = LoadCounters()
+    var generator: SplitMix64
+
+    init(seed: UInt64) { generator = SplitMix64(seed: seed) }
+
+    func fail(_ reason: String) {
+        counters.errors += 1
+        counters.lastError = reason
+    }
+}

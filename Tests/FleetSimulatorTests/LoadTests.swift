@@ -1,0 +1,89 @@
+import FleetCommands
+import FleetHome
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FleetSimulator
+
+@Suite("A load of simulated devices")
+struct LoadTests {
+    @Test("50 devices with 2 apps each converge on a change, and nothing is lost, doubled or out of order")
+    func converge() async throws {
+        try await withFixture { fixture in
+            let home = try await startFleet(fixture)
+            var plan = LoadPlan()
+            plan.devices = 50
+            plan.apps = 2
+            plan.groups = 2
+            plan.omitsSocketPairs = false  // Other tests open files meanwhile.
+            let fleet = try await LoadFleet(plan, home: home)
+            fixture.onEnd { await fleet.end() }
+            try await LoadGroups(plan).set(in: home)
+            await fleet.connect()
+            try await fleet.wait(for: "every app's ready", within: .seconds(20)) { $0.ready == 100 }
+            try await FleetCommands.Controller.reach(home, as: .operator(Name(unchecked: "admin"))) { controller in
+                for layer in [Layer.all, .group(LoadPlan.groupID(1))] {
+                    for app in plan.appIDs {
+                        let value = DesiredValue(.config(["for": "\(layer)"]))
+                        let change = ApplyRequest.Change(app: app, layer: layer, aspect: .config, value: value)
+                        _ = try await controller.ask(.apply, ApplyRequest(changes: [change]))
+                    }
+                }
+                for app in plan.appIDs {
+                    try await until("the summary of \(app)") {
+                        let body = try await controller.ask(.status, ListRequest(app: app))
+                        let row = body["rows"]?.arrayValue?.first { $0["policy"]?.stringValue == "config" }
+                        return row?["counts"]?["applied"] == 50
+                    }
+                }
+            }
+            let counters = await fleet.counters
+            #expect(counters.connected == 50)
+            #expect(counters.acknowledged >= 150)
+            #expect(counters.duplicated == 0)
+            #expect(counters.reordered == 0)
+            #expect(counters.errors == 0, "\(counters.lastError ?? "")")
+        }
+    }
+
+    @Test("a histogram's percentiles are at most 1.6 % too large")
+    func histogram() {
+        var histogram = Histogram()
+        for value in 1...100_000 { histogram.add(UInt64(value) * 1_000) }
+        for part in [0.01, 0.5, 0.9, 0.99, 1] {
+            let exact = part * 1e8
+            #expect((exact...exact * 1.016).contains(Double(histogram.value(at: part))))
+        }
+        #expect(Histogram().value(at: 0.5) == 0)
+    }
+
+    @Test("more connections than a source address has ports come from several addresses")
+    func sourceAddresses() {
+        #expect(FileLimit.sourceAddress(of: 27_999, to: "127.0.0.1") == nil)
+        #expect(FileLimit.sourceAddress(of: 28_000, to: "127.0.0.1") == "127.0.0.2")
+        #expect(FileLimit.sourceAddress(of: 28_000 * 300, to: "127.0.0.1") == "127.0.1.45")
+        #expect(FileLimit.sourceAddress(of: 28_000, to: "10.0.0.1") == nil)
+    }
+
+    @Test("what cannot be connected is said before anything is connected, with what helps")
+    func fileLimit() {
+        #expect(throws: LoadError.self) { try FileLimit.ensure(connections: 1 << 40) }
+    }
+
+    private func startFleet(_ fixture: Fixture) async throws -> FleetHome {
+        let folder = try fixture.temporaryFolder()
+        let port = try freePort()
+        let home = try FleetHome.create(
+            at: folder.appendingPathComponent("home").path, fleet: FleetID(unchecked: "demo"), port: port,
+            brokerUser: NSUserName())
+        let broker = try await fixture.process(program(named: "mosquitto"), ["-c", home.brokerConfigurationPath])
+        try await until("the broker") {
+            if let status = broker.status { throw TestFailure("mosquitto ended with \(status): \(broker.errors)") }
+            return accepts(port: port)
+        }
+        _ = try await fixture.process(program(named: "fleet-controller"), ["run", "--home", home.path])
+        return home
+    }
+}
