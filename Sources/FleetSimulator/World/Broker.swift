@@ -61,6 +61,8 @@ enum Filter: Hashable {
 /// window, fires no wills then and gives back old retained messages, drops silently what overflows a queue, grants every
 /// subscription and filters at delivery, and shows retained topics in any order. A hostile one does worse.
 final class Broker {
+    // Set by the world that makes it, before anything else happens: the two refer to each other.
+    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
     unowned var world: World!
     var manners: Schedule.Manners
     private(set) var isUp = true

@@ -3,6 +3,8 @@ import FleetProtocol
 
 /// The controller's process: its real core over a real store in memory.
 final class Controller: BusClient {
+    // Set by the world that makes it, before anything else happens: the two refer to each other.
+    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
     unowned var world: World!
     let user = User.controller
     let name = "controller"
