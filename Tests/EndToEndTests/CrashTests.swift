@@ -35,7 +35,12 @@ struct CrashTests {
                     await process.killNow()
                     process = try await fleet.startApp(app, on: "till-1")
                 }
-                try await fleet.apply(app, "all", "{config: {round: \"\(round) b\"}}", ["--wait=30s"])
+                try await fleet.apply(app, "all", "{config: {round: \"\(round) b\"}}")
+                // Not by --wait, which does not wait for a device that is just offline.
+                let revision = try await revision(of: "config", fleet)
+                try await fleet.untilReported(app, on: "till-1", "config", within: .seconds(30)) {
+                    $0["applied"]?.integerValue == revision
+                }
                 let next = try await order(fleet)
                 #expect(next > last, "round \(round)")
                 last = next
@@ -84,6 +89,15 @@ struct CrashTests {
                 $0["attempt"]?["outcome"]?.stringValue == "applied"
             }
         }
+    }
+
+    private func revision(of aspect: String, _ fleet: TestFleet) async throws -> Int64 {
+        let policies = try await fleet.json(["get", "policies"])
+        let document = policies.arrayValue?.first { $0["aspect"]?.stringValue == aspect }
+        guard let revision = document?["revision"]?.integerValue else {
+            throw TestFailure("no \(aspect) in \(policies.jsonText)")
+        }
+        return revision
     }
 
     private func order(_ fleet: TestFleet) async throws -> ReportOrder {
