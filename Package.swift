@@ -131,7 +131,7 @@ let package = Package(
             name: "FleetSimulatorTests",
             dependencies: [
                 "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol", "FleetSimulator",
-                "TestSupport",
+                "Mosquitto", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -1,7 +1,9 @@
+import DeviceAgent
 import FleetCommands
 import FleetHome
 import FleetProtocol
 import Foundation
+import Mosquitto
 import TestSupport
 import Testing
 
@@ -70,6 +72,35 @@ struct LoadTests {
     @Test("what cannot be connected is said before anything is connected, with what helps")
     func fileLimit() {
         #expect(throws: LoadError.self) { try FileLimit.ensure(connections: 1 << 40) }
+    }
+
+    @Test("a verification that is shared holds for that document and key alone")
+    func sharedVerification() throws {
+        let (key, other) = (try SigningKey(), try SigningKey())
+        let document = try SignedDocument(signing: Array("{}".utf8), as: .desired, with: key)
+        let text = String(decoding: document.wire, as: UTF8.self)
+        let forged = try SignedDocument(wire: Array(text.replacing("{}", with: "[]").utf8))
+        let check = SharedVerification().check
+        for _ in 0..<2 {
+            #expect(check.isValid(document, key.publicKey))
+            #expect(!check.isValid(document, other.publicKey))
+            #expect(!check.isValid(forged, key.publicKey))
+        }
+    }
+
+    @Test("the revision of a document on the wire is found without reading it, at desired topics alone")
+    func desiredRevision() throws {
+        let payload = Array(#"{"v":1,"topic":"\\a","epoch":1,"revision":4711,"change":42}"#.utf8)
+        let wire = try SignedDocument(signing: payload, as: .desired, with: SigningKey()).wire
+        #expect(DesiredRevision.find(in: Message(topic: "fleet/v1/f/desired/all/a/config", payload: wire)) == 4711)
+        #expect(DesiredRevision.find(in: Message(topic: "fleet/v1/f/control/heartbeat", payload: wire)) == nil)
+        #expect(DesiredRevision.find(in: Message(topic: "fleet/v1/f/desired/all/a/config", payload: [])) == nil)
+    }
+
+    @Test("delays are read as they are written", arguments: ["50ms": 0.05, "2s": 2, "1.5m": 90])
+    func durations(text: String, seconds: Double) {
+        #expect(Duration(text: text)?.inSeconds == seconds)
+        #expect(Duration(text: text.dropLast(1) + "h") == nil)
     }
 
     private func startFleet(_ fixture: Fixture) async throws -> FleetHome {
