@@ -35,8 +35,7 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(8_023, .request(1, .apply(app: 1, .all, aspect: 0, variant: 1, isBased: false))),
                 ])),
         KeptSchedule(
-            what:
-                "a document that broker and restored controller both forgot, and a device still follows, is withdrawn",
+            what: "a document that broker and restored controller forgot, and a device follows, is withdrawn",
             schedule: Schedule(
                 seed: 345, devices: 1, apps: 3,
                 steps: [

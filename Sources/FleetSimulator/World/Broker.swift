@@ -61,9 +61,7 @@ enum Filter: Hashable {
 /// window, fires no wills then and gives back old retained messages, drops silently what overflows a queue, grants every
 /// subscription and filters at delivery, and shows retained topics in any order. A hostile one does worse.
 final class Broker {
-    // Set by the world that makes it, before anything else happens: the two refer to each other.
-    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
-    unowned var world: World!
+    unowned let world: World
     var manners: Schedule.Manners
     private(set) var isUp = true
     private(set) var crashes = 0
@@ -74,7 +72,10 @@ final class Broker {
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
 
-    init(_ manners: Schedule.Manners) { self.manners = manners }
+    init(_ manners: Schedule.Manners, _ world: World) {
+        self.manners = manners
+        self.world = world
+    }
 
     func takeApart() {
         for connection in connections { connection.isBrokerThere = false }

@@ -3,9 +3,7 @@ import FleetProtocol
 
 /// The controller's process: its real core over a real store in memory.
 final class Controller: BusClient {
-    // Set by the world that makes it, before anything else happens: the two refer to each other.
-    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
-    unowned var world: World!
+    unowned let world: World
     let user = User.controller
     let name = "controller"
     private(set) var store: FleetStore
@@ -32,7 +30,10 @@ final class Controller: BusClient {
         init(_ core: consuming ControllerCore) { self.core = core }
     }
 
-    init(_ workshop: Workshop) throws { store = try FleetStore(copying: workshop.emptyStore) }
+    init(_ store: FleetStore, _ world: World) {
+        self.store = store
+        self.world = world
+    }
 
     var clock: Timestamp {
         Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + clockOffset)

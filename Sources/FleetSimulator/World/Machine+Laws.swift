@@ -126,7 +126,7 @@ extension Machine {
             }
             let event = FleetStore.StoredEvent(
                 device: id, incarnation: self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
-            if watch.promised[event] == nil, !isKept(event) {
+            if !wasPutBack, watch.promised[event] == nil, !isKept(event) {
                 world.fail(.stored, "\(name): event \(number) was said before its store")
             }
         default: break

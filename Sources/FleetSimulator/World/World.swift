@@ -19,7 +19,7 @@ final class World {
     let schedule: Schedule
     let fault: Fault?
     let fleet: SimulatedFleet
-    let emptyStore: FleetStore
+    private let store: FleetStore
     var now: Int64 = 0
     var noise: SplitMix64
     var trace: Trace
@@ -28,23 +28,18 @@ final class World {
     private var queue = EventQueue()
     private(set) var violation: Violation?
     private(set) var steps = 0
-    let broker: Broker
-    private(set) var controller: Controller
+    private(set) lazy var broker = Broker(schedule.broker, self)
+    private(set) lazy var controller = Controller(store, self)
     private(set) var machines: [Machine] = []
     private(set) var operators: [Operator] = []
-    var coverage: Set<String> = []
 
     init(_ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false) throws {
         self.schedule = schedule
         self.fault = fault
         fleet = workshop.fleet
-        emptyStore = workshop.emptyStore
+        store = try FleetStore(copying: workshop.emptyStore)
         noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
         trace = Trace(isOn: isTraced)
-        broker = Broker(schedule.broker)
-        controller = try Controller(workshop)
-        broker.world = self
-        controller.world = self
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
         operators = (0..<Schedule.operators).map { Operator($0, self) }
     }
