@@ -47,7 +47,7 @@ struct CrashTests {
             }
             let devices = try await fleet.json(["get", "devices"])
             #expect(devices.arrayValue?.first?["state"]?.stringValue == "online")
-            #expect(devices.arrayValue?.first?["warnings"]?.arrayValue?.isEmpty != false, "\(devices.jsonText)")
+            #expect(devices.arrayValue?.first?["warnings"]?.arrayValue?.isEmpty == true, "\(devices.jsonText)")
         }
     }
 
