@@ -3,15 +3,14 @@ extension JSONReader {
     package mutating func string() throws -> String {
         skipSpace()
         guard peek() == UInt8(ascii: "\"") else { throw wrongType("a string") }
-        if let end = plainEnd() {
-            let text = String(validating: bytes[position + 1..<end], as: UTF8.self)
-            guard let text else { throw FleetProtocolError(.syntax, "a string that is not valid UTF-8") }
-            position = end + 1
+        if let plain = plainText() {
+            let content = UnsafeBufferPointer(rebasing: bytes[plain.range])
+            position = plain.range.upperBound + 1
+            if plain.isASCII { return String(decoding: content, as: UTF8.self) }
+            guard let text = String(validating: content, as: UTF8.self) else { throw notUTF8 }
             return text
         }
-        guard let text = String(validating: try escapedBytes(), as: UTF8.self) else {
-            throw FleetProtocolError(.syntax, "a string that is not valid UTF-8")
-        }
+        guard let text = String(validating: try escapedBytes(), as: UTF8.self) else { throw notUTF8 }
         return text
     }
 
@@ -19,18 +18,18 @@ extension JSONReader {
     package mutating func stringBytes() throws -> [UInt8] {
         skipSpace()
         guard peek() == UInt8(ascii: "\"") else { throw wrongType("a string") }
-        let text: [UInt8]
-        if let end = plainEnd() {
-            text = Array(bytes[position + 1..<end])
-            position = end + 1
-        } else {
-            text = try escapedBytes()
+        if let plain = plainText() {
+            let text = Array(bytes[plain.range])
+            position = plain.range.upperBound + 1
+            guard plain.isASCII || String(validating: text, as: UTF8.self) != nil else { throw notUTF8 }
+            return text
         }
-        guard String(validating: text, as: UTF8.self) != nil else {
-            throw FleetProtocolError(.syntax, "a string that is not valid UTF-8")
-        }
+        let text = try escapedBytes()
+        guard text.allSatisfy({ $0 < 0x80 }) || String(validating: text, as: UTF8.self) != nil else { throw notUTF8 }
         return text
     }
+
+    private var notUTF8: FleetProtocolError { FleetProtocolError(.syntax, "a string that is not valid UTF-8") }
 
     /// A string of at most `limit` bytes.
     package mutating func string(limit: Int) throws -> String {
@@ -81,11 +80,13 @@ extension JSONReader {
             guard digits() > 0 else { throw syntax("a digit") }
         }
         guard position - start <= 64 else { throw FleetProtocolError(.tooLarge, "a number of more than 64 digits") }
-        let text = String(decoding: bytes[start..<position], as: UTF8.self)
-        if isWhole, let value = Int64(text), value.magnitude <= JSONValue.largestInteger.magnitude {
-            return .integer(value)
+        if isWhole, position - start <= 17 {
+            let isNegative = bytes[start] == UInt8(ascii: "-")
+            let magnitude = bytes[(isNegative ? start + 1 : start)..<position]
+                .reduce(Int64(0)) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+            if magnitude <= JSONValue.largestInteger { return .integer(isNegative ? -magnitude : magnitude) }
         }
-        guard let value = Double(text), value.isFinite else {
+        guard let value = Double(String(decoding: bytes[start..<position], as: UTF8.self)), value.isFinite else {
             throw FleetProtocolError(.value, "a number that is too large")
         }
         return .double(value)
@@ -152,15 +153,17 @@ extension JSONReader {
         return position - start
     }
 
-    /// Where the closing quote of a string without escapes stands, or nil when it has some (or is not one).
-    private func plainEnd() -> Int? {
-        var index = position + 1
+    /// The content of a string without escapes, or nil when it has some (or is not one).
+    private func plainText() -> (range: Range<Int>, isASCII: Bool)? {
+        let start = position + 1
+        var index = start
+        var all: UInt8 = 0
         while index < bytes.count {
-            switch bytes[index] {
-            case UInt8(ascii: "\""): return index
-            case UInt8(ascii: "\\"), 0..<0x20: return nil
-            default: index += 1
-            }
+            let byte = bytes[index]
+            if byte == UInt8(ascii: "\"") { return (start..<index, all < 0x80) }
+            guard byte >= 0x20, byte != UInt8(ascii: "\\") else { return nil }
+            all |= byte
+            index += 1
         }
         return nil
     }
@@ -168,15 +171,22 @@ extension JSONReader {
     private mutating func escapedBytes() throws -> [UInt8] {
         position += 1
         var result: [UInt8] = []
+        // What stands between two escapes is taken whole.
+        var start = position
         while let byte = peek() {
-            position += 1
             switch byte {
-            case UInt8(ascii: "\""): return result
-            case UInt8(ascii: "\\"): try escape(into: &result)
-            case 0..<0x20:
-                position -= 1
-                throw syntax("a string without raw control characters")
-            default: result.append(byte)
+            case UInt8(ascii: "\""):
+                result.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start..<position]))
+                position += 1
+                return result
+            case UInt8(ascii: "\\"):
+                if result.isEmpty { result.reserveCapacity(min(bytes.count - start, 1_024)) }
+                result.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start..<position]))
+                position += 1
+                try escape(into: &result)
+                start = position
+            case 0..<0x20: throw syntax("a string without raw control characters")
+            default: position += 1
             }
         }
         throw syntax("'\"' at the end of a string")

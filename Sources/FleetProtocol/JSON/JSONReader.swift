@@ -178,7 +178,11 @@ package struct JSONReader: ~Copyable {
     private func hasEscape(_ range: Range<Int>) -> Bool { bytes[range].contains(UInt8(ascii: "\\")) }
 
     private func same(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
-        left.count == right.count && zip(bytes[left], bytes[right]).allSatisfy(==)
+        guard left.count == right.count else { return false }
+        for offset in 0..<left.count where bytes[left.lowerBound + offset] != bytes[right.lowerBound + offset] {
+            return false
+        }
+        return true
     }
 
     private func unescaped(_ range: Range<Int>) -> String {

@@ -49,12 +49,12 @@ package struct JSONWriter {
 
     package mutating func value(_ flag: Bool) {
         separate()
-        bytes.append(contentsOf: (flag ? "true" : "false").utf8)
+        append(flag ? "true" : "false")
     }
 
     package mutating func null() {
         separate()
-        bytes.append(contentsOf: "null".utf8)
+        append("null")
     }
 
     /// A string whose content is these bytes, which must be valid UTF-8.
@@ -77,9 +77,14 @@ package struct JSONWriter {
         needsComma = true
     }
 
+    private mutating func append(_ text: StaticString) {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
     private mutating func decimal(_ number: Int64) {
         if number < 0 { bytes.append(UInt8(ascii: "-")) }
         var rest = number.magnitude
+        guard rest > 9 else { return bytes.append(UInt8(ascii: "0") + UInt8(rest)) }
         let start = bytes.count
         repeat {
             bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
@@ -93,22 +98,35 @@ package struct JSONWriter {
         text.withUTF8 { quote($0) }
     }
 
-    private mutating func quote(_ content: some Collection<UInt8>) {
+    private mutating func quote(_ content: [UInt8]) { content.withUnsafeBufferPointer { quote($0) } }
+
+    private mutating func quote(_ content: UnsafeBufferPointer<UInt8>) {
         bytes.append(UInt8(ascii: "\""))
-        for byte in content {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0x0A: bytes.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "n")])
-            case 0..<0x20, 0x7F:
-                let digits = Array("0123456789abcdef".utf8)
-                bytes.append(contentsOf: "\\u00".utf8)
-                bytes.append(digits[Int(byte >> 4)])
-                bytes.append(digits[Int(byte & 15)])
-            default: bytes.append(byte)
-            }
+        // Nearly all texts are plain, and appended whole; others piece by piece between what is escaped.
+        var start = 0
+        for (index, byte) in content.enumerated() where Self.isEscaped(byte) {
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: content[start..<index]))
+            escape(byte)
+            start = index + 1
         }
+        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: content[start...]))
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func isEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F
+    }
+
+    private mutating func escape(_ byte: UInt8) {
+        bytes.append(UInt8(ascii: "\\"))
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+        case 0x0A: bytes.append(UInt8(ascii: "n"))
+        default:
+            let digits: StaticString = "0123456789abcdef"
+            bytes.append(contentsOf: "u00".utf8)
+            bytes.append(digits.utf8Start[Int(byte >> 4)])
+            bytes.append(digits.utf8Start[Int(byte & 15)])
+        }
     }
 }

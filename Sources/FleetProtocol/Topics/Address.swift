@@ -33,115 +33,161 @@ package enum Address: Hashable, Sendable {
         case controller
     }
 
-    package static let root = "fleet/v1"
-
     /// What all topics of `fleet` begin with, with the closing slash.
-    package static func prefix(of fleet: FleetID) -> String { "\(root)/\(fleet)/" }
+    package static func prefix(of fleet: FleetID) -> String {
+        var text = ""
+        text.reserveCapacity(112)
+        text.append("fleet/v1/", fleet.text)
+        text.append("/")
+        return text
+    }
 
-    package func topic(in fleet: FleetID) -> String { Self.prefix(of: fleet) + path }
+    package func topic(in fleet: FleetID) -> String {
+        var text = Self.prefix(of: fleet)
+        append(to: &text)
+        return text
+    }
 
     /// The topic behind the fleet's prefix.
     package var path: String {
+        var text = ""
+        append(to: &text)
+        return text
+    }
+
+    /// Without interpolation, which costs several times as much, for every source in every status.
+    private func append(to text: inout String) {
         switch self {
-        case .desired(let layer, let app, let aspect): "desired/\(layer)/\(app)/\(aspect.text)"
-        case .trust: "desired/all/_fleet/trust"
-        case .groupMeta(let group): "desired/group/\(group)/_group/meta"
-        case .membership(let device): "desired/device/\(device)/_device/membership"
-        case .reply(let device, let app, let reply): "reply/\(device)/\(app)/\(reply.rawValue)"
-        case .presence(.device(let device)): "presence/\(device)"
-        case .presence(.controller): "presence/@controller"
-        case .heartbeat: "control/heartbeat"
-        case .hello(let device): "control/hello/\(device)"
-        case .received(let device): "control/received/\(device)"
-        case .barrier(let user): "control/barrier/\(user.text)"
-        case .request(let user, let verb): "control/request/\(user.text)/\(verb.rawValue)"
-        case .response(let user, let replyTo): "control/response/\(user.text)/\(replyTo)"
+        case .desired(let layer, let app, let aspect):
+            text.append("desired/")
+            switch layer {
+            case .all: text.append("all")
+            case .group(let group): text.append("group/", group.text)
+            case .device(let device): text.append("device/", device.text)
+            }
+            text.append("/", app.text)
+            text.append("/", aspect.text)
+        case .trust: text.append("desired/all/_fleet/trust")
+        case .groupMeta(let group):
+            text.append("desired/group/", group.text)
+            text.append("/_group/meta")
+        case .membership(let device):
+            text.append("desired/device/", device.text)
+            text.append("/_device/membership")
+        case .reply(let device, let app, let reply):
+            text.append("reply/", device.text)
+            text.append("/", app.text)
+            text.append("/", reply.rawValue)
+        case .presence(.device(let device)): text.append("presence/", device.text)
+        case .presence(.controller): text.append("presence/@controller")
+        case .heartbeat: text.append("control/heartbeat")
+        case .hello(let device): text.append("control/hello/", device.text)
+        case .received(let device): text.append("control/received/", device.text)
+        case .barrier(let user): text.append("control/barrier/", user.text)
+        case .request(let user, let verb):
+            text.append("control/request/", user.text)
+            text.append("/", verb.rawValue)
+        case .response(let user, let replyTo):
+            text.append("control/response/", user.text)
+            text.append("/", replyTo.text)
         }
     }
 
     /// The address of a topic of `fleet`, or nil for any other topic.
     package init?(topic: String, in fleet: FleetID) {
-        let prefix = Self.prefix(of: fleet)
-        // By bytes: to Swift, a Kelvin sign is equal to a K.
-        guard topic.utf8.count <= 512, topic.utf8.starts(with: prefix.utf8) else { return nil }
-        self.init(path: String(decoding: topic.utf8.dropFirst(prefix.utf8.count), as: UTF8.self))
+        var topic = topic
+        guard topic.utf8.count <= 512,
+            let address = topic.withUTF8({ bytes -> Address? in
+                var levels = TopicLevels(bytes)
+                guard levels.take("fleet"), levels.take("v1"), levels.take(fleet.text) else { return nil }
+                return Address(&levels)
+            })
+        else { return nil }
+        self = address
     }
 
     /// Parses what ``path`` prints, and nothing else.
-    package init?(path: some StringProtocol) {
-        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        switch parts.first {
-        case "desired": self.init(desired: parts.dropFirst())
+    package init?(path: String) {
+        var path = path
+        guard
+            let address = path.withUTF8({ bytes -> Address? in
+                var levels = TopicLevels(bytes)
+                return Address(&levels)
+            })
+        else { return nil }
+        self = address
+    }
+
+    private init?(_ levels: inout TopicLevels) {
+        guard let first = levels.next() else { return nil }
+        let address: Address?
+        switch first {
+        case "desired": address = Self.desired(&levels)
         case "reply":
-            guard parts.count == 4, let device = DeviceID(parts[1]), let app = AppID(parts[2]),
-                let reply = Reply(rawValue: String(parts[3]))
+            guard let device: DeviceID = levels.id(), let app: AppID = levels.id(), let kind = levels.next(),
+                let reply = Reply(rawValue: kind.text)
             else { return nil }
-            self = .reply(device, app, reply)
-        case "presence":
-            guard parts.count == 2 else { return nil }
-            if parts[1] == "@controller" {
-                self = .presence(.controller)
-            } else if let device = DeviceID(parts[1]) {
-                self = .presence(.device(device))
-            } else {
-                return nil
-            }
-        case "control": self.init(control: parts.dropFirst())
+            address = .reply(device, app, reply)
+        case "presence": address = Self.presence(&levels)
+        case "control": address = Self.control(&levels)
         default: return nil
         }
+        guard let address, levels.isAtEnd else { return nil }
+        self = address
     }
 
-    private init?(desired parts: ArraySlice<some StringProtocol>) {
-        let parts = Array(parts)
-        guard let kind = parts.first else { return nil }
+    private static func desired(_ levels: inout TopicLevels) -> Address? {
         let layer: Layer
-        let rest: ArraySlice<String>
-        let texts = parts.map { String($0) }
-        switch kind {
-        case "all":
-            layer = .all
-            rest = texts.dropFirst()
-        case "group":
-            guard texts.count > 1, let group = GroupID(texts[1]) else { return nil }
+        switch levels.next() {
+        case "all"?: layer = .all
+        case "group"?:
+            guard let group: GroupID = levels.id() else { return nil }
             layer = .group(group)
-            rest = texts.dropFirst(2)
-        case "device":
-            guard texts.count > 1, let device = DeviceID(texts[1]) else { return nil }
+        case "device"?:
+            guard let device: DeviceID = levels.id() else { return nil }
             layer = .device(device)
-            rest = texts.dropFirst(2)
         default: return nil
         }
-        guard rest.count == 2, let app = rest.first, let aspect = rest.last else { return nil }
+        guard let app = levels.next(), let aspect = levels.next() else { return nil }
         switch (layer, app, aspect) {
-        case (.all, "_fleet", "trust"): self = .trust
-        case (.group(let group), "_group", "meta"): self = .groupMeta(group)
-        case (.device(let device), "_device", "membership"): self = .membership(device)
+        case (.all, "_fleet", "trust"): return .trust
+        case (.group(let group), "_group", "meta"): return .groupMeta(group)
+        case (.device(let device), "_device", "membership"): return .membership(device)
         default:
-            guard let app = AppID(app), let aspect = Aspect(rawValue: aspect) else { return nil }
-            self = .desired(layer, app, aspect)
+            guard let app: AppID = app.id(), let aspect = Aspect(rawValue: aspect.text) else { return nil }
+            return .desired(layer, app, aspect)
         }
     }
 
-    private init?(control parts: ArraySlice<some StringProtocol>) {
-        let texts = parts.map { String($0) }
-        switch (texts.first, texts.count) {
-        case ("heartbeat", 1): self = .heartbeat
-        case ("hello", 2):
-            guard let device = DeviceID(texts[1]) else { return nil }
-            self = .hello(device)
-        case ("received", 2):
-            guard let device = DeviceID(texts[1]) else { return nil }
-            self = .received(device)
-        case ("barrier", 2):
-            guard let user = User(texts[1]) else { return nil }
-            self = .barrier(user)
-        case ("request", 3):
-            guard let user = User(texts[1]), let verb = Verb(rawValue: texts[2]) else { return nil }
-            self = .request(user, verb)
-        case ("response", 3):
-            guard let user = User(texts[1]), let name = Name(texts[2]) else { return nil }
-            self = .response(user, name)
+    private static func presence(_ levels: inout TopicLevels) -> Address? {
+        guard let who = levels.next() else { return nil }
+        if case "@controller" = who { return .presence(.controller) }
+        let device: DeviceID? = who.id()
+        return device.map { .presence(.device($0)) }
+    }
+
+    private static func control(_ levels: inout TopicLevels) -> Address? {
+        switch levels.next() {
+        case "heartbeat"?: return .heartbeat
+        case "hello"?: return levels.id().map(Address.hello)
+        case "received"?: return levels.id().map(Address.received)
+        case "barrier"?: return levels.next().flatMap { User($0.text) }.map(Address.barrier)
+        case "request"?:
+            guard let user = levels.next().flatMap({ User($0.text) }),
+                let verb = levels.next().flatMap({ Verb(rawValue: $0.text) })
+            else { return nil }
+            return .request(user, verb)
+        case "response"?:
+            guard let user = levels.next().flatMap({ User($0.text) }), let name: Name = levels.id() else { return nil }
+            return .response(user, name)
         default: return nil
         }
+    }
+}
+
+extension String {
+    fileprivate mutating func append(_ first: String, _ second: String) {
+        append(first)
+        append(second)
     }
 }

@@ -20,23 +20,46 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
     }
 
     package var description: String {
-        let clamped = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
-        let (days, inDay) = Self.floorDivision(clamped, 86_400_000)
-        let (year, month, day) = Self.civil(days: days)
-        let second = inDay / 1_000
-        return Self.digits(year, 4) + "-" + Self.digits(month, 2) + "-" + Self.digits(day, 2) + "T"
-            + Self.digits(second / 3_600, 2) + ":" + Self.digits(second / 60 % 60, 2) + ":"
-            + Self.digits(second % 60, 2) + "." + Self.digits(inDay % 1_000, 3) + "Z"
+        String(unsafeUninitializedCapacity: 24) { buffer in
+            let clamped = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
+            let (days, inDay) = Self.floorDivision(clamped, 86_400_000)
+            let (year, month, day) = Self.civil(days: days)
+            let second = inDay / 1_000
+            var position = 0
+            func put(_ value: Int64, _ count: Int, _ separator: Unicode.Scalar) {
+                var rest = value
+                for index in stride(from: position + count - 1, through: position, by: -1) {
+                    buffer[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                    rest /= 10
+                }
+                buffer[position + count] = UInt8(ascii: separator)
+                position += count + 1
+            }
+            put(year, 4, "-")
+            put(month, 2, "-")
+            put(day, 2, "T")
+            put(second / 3_600, 2, ":")
+            put(second / 60 % 60, 2, ":")
+            put(second % 60, 2, ".")
+            put(inDay % 1_000, 3, "Z")
+            return position
+        }
     }
 
     /// Reads any RFC 3339 time: also with an offset, and with more or fewer digits of a second.
-    package init?(_ text: some StringProtocol) {
-        var scanner = Scanner(bytes: Array(text.utf8))
+    package init?(_ text: String) {
+        var text = text
+        guard let time = text.withUTF8({ Self.parse($0) }) else { return nil }
+        self = time
+    }
+
+    private static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
+        var scanner = Scanner(bytes: text)
         guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),
             let day = scanner.number(2), scanner.take("T") || scanner.take("t"),
             let hour = scanner.number(2), scanner.take(":"), let minute = scanner.number(2), scanner.take(":"),
             let second = scanner.number(2),
-            (1...12).contains(month), day >= 1, day <= Self.daysIn(month: month, year: year), hour < 24, minute < 60,
+            (1...12).contains(month), day >= 1, day <= daysIn(month: month, year: year), hour < 24, minute < 60,
             second <= 60, year >= 1
         else { return nil }
         var milliseconds: Int64 = 0
@@ -45,8 +68,8 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
             milliseconds = fraction
         }
         guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
-        let seconds = Self.days(year: year, month: month, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
-        self.milliseconds = (seconds - offset * 60) * 1_000 + milliseconds
+        let seconds = days(year: year, month: month, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
+        return Timestamp(milliseconds: (seconds - offset * 60) * 1_000 + milliseconds)
     }
 
     package init(from reader: inout JSONReader) throws {
@@ -91,13 +114,8 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
     }
 
-    private static func digits(_ value: Int64, _ count: Int) -> String {
-        let text = String(value)
-        return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
-    }
-
     private struct Scanner {
-        let bytes: [UInt8]
+        let bytes: UnsafeBufferPointer<UInt8>
         var position = 0
         var isAtEnd: Bool { position == bytes.count }
 

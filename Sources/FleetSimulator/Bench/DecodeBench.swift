@@ -1,14 +1,15 @@
 import DeviceAgent
 import FleetProtocol
 
-/// Nanoseconds for each message that is coded often: statuses, signed documents, frames of the link.
+/// Nanoseconds for each message that is coded often, and for a whole change at a device: its document, the delivery, the
+/// app's answer, the status.
 struct DecodeBench {
     let rounds: Int
     /// Messages in each round.
     private static let batch = 2_000
 
     func run() throws -> BenchReport {
-        let samples = try Samples()
+        let samples = try Samples(changes: rounds * Self.batch)
         var result: [JSONValue.Member] = []
         var lines: [String] = []
         for (name, bytes, body) in samples.cases {
@@ -36,7 +37,7 @@ struct DecodeBench {
     private struct Samples {
         let cases: [(name: String, bytes: Int, body: () throws -> Void)]
 
-        init() throws {
+        init(changes: Int) throws {
             let fleet = FleetID(unchecked: "bench")
             let (uuid, device, app) = (RandomID.random(), LoadPlan.deviceID(1), LoadPlan.appID(1))
             let (root, signing) = (try SigningKey(), try SigningKey())
@@ -67,7 +68,12 @@ struct DecodeBench {
             let deliver = AgentFrame.deliver(
                 number: 1_800_000_000_001, .policy(.config(["round": "1", "note": "p"]), reason: .none))
             let deliverJSON = deliver.json
+            let (one, three) = (
+                try CoreSample(apps: 1, changes: changes), try CoreSample(apps: 3, changes: changes)
+            )
             cases = [
+                ("core.change", wire.count, { one.change() }),
+                ("core.change.of3apps", wire.count, { three.change() }),
                 (
                     "status.read", statusWire.count,
                     { _ = try Status(wire: statusWire, fleet: fleet, device: device, app: app) }
