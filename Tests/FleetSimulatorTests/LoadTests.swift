@@ -76,15 +76,26 @@ struct LoadTests {
 
     @Test("a verification that is shared holds for that document and key alone")
     func sharedVerification() throws {
-        let (key, other) = (try SigningKey(), try SigningKey())
-        let document = try SignedDocument(signing: Array("{}".utf8), as: .desired, with: key)
-        let text = String(decoding: document.wire, as: UTF8.self)
-        let forged = try SignedDocument(wire: Array(text.replacing("{}", with: "[]").utf8))
+        let (key, other, fleet, uuid) = (try SigningKey(), try SigningKey(), FleetID(unchecked: "f"), RandomID.random())
+        let revision = Revision(epoch: 1, number: 1)
+        let now = Timestamp(milliseconds: 0)
+        let document = DesiredDocument(
+            fleet: uuid, fleetID: fleet, address: .desired(.all, AppID(unchecked: "a"), .config), revision: revision,
+            change: revision, issuedAt: now, content: .aspect(DesiredValue(.config(["k": "good"]))))
+        let wire = try SignedDocument(signing: document.json, as: .desired, with: key).wire
+        let forged = Array(String(decoding: wire, as: UTF8.self).replacing("good", with: "evil").utf8)
+        func trust(_ keys: VerifyingKey...) -> TrustDocument {
+            TrustDocument(fleet: uuid, fleetID: fleet, version: 1, issuedAt: now, keys: keys)
+        }
         let check = SharedVerification().check
         for _ in 0..<2 {
-            #expect(check.isValid(document, key.publicKey))
-            #expect(!check.isValid(document, other.publicKey))
-            #expect(!check.isValid(forged, key.publicKey))
+            #expect(try check.desired(wire, Digest(of: wire), trust(key.publicKey), fleet) == document)
+            #expect(throws: FleetProtocolError.self) {
+                try check.desired(wire, Digest(of: wire), trust(other.publicKey), fleet)
+            }
+            #expect(throws: FleetProtocolError.self) {
+                try check.desired(forged, Digest(of: forged), trust(key.publicKey), fleet)
+            }
         }
     }
 

@@ -111,10 +111,11 @@ package struct AppRecord: Hashable, Sendable {
 
     /// The app has retired itself: it has the defaults now, and takes nothing of what is under way. Where it was told
     /// something else it has to be told whatever comes next, also the value of before.
-    mutating func takeRetirement() {
+    mutating func takeRetirement(at time: Timestamp) {
         for policy in Policy.allCases {
             if self[policy].told.map({ $0.value != .default(of: policy) }) ?? false { self[policy].told = nil }
             self[policy].sent = nil
+            if policy.isAcknowledgedByApp { self[policy].refreshAttempt(at: time) }
         }
         if managedTold.told != .unknown { managedTold.told = nil }
         managedTold.sent = nil

@@ -107,7 +107,7 @@ extension DeviceCore {
             guard app.latch?.reason != .selfRetired else { return }
             latch(
                 &app, change: state.highest, reason: .selfRetired, message: "This app has retired itself.", at: now)
-            app.takeRetirement()
+            app.takeRetirement(at: now.wall)
         case .display(let number, let text):
             return batch.effects.append(.display(link, id: number, text: text))
         case .stop: return
@@ -118,10 +118,9 @@ extension DeviceCore {
 
     private func returned(_ number: Int64, _ app: inout AppRecord, at now: Now) {
         if app.managedTold.returned(number) || app.availabilityTold.returned(number) { return }
-        for policy in Policy.allCases where app[policy].returned(number) {
-            if policy.isAcknowledgedByApp { app[policy].refreshAttempt(at: now.wall) }
-            return
-        }
+        guard let policy = Policy.allCases.first(where: { app[$0].sent?.number == number }) else { return }
+        _ = app[policy].returned(number)
+        if policy.isAcknowledgedByApp { app[policy].refreshAttempt(at: now.wall) }
     }
 
     private func answered(_ acknowledgement: Acknowledgement, _ app: inout AppRecord, at now: Now) {

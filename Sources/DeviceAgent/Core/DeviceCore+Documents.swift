@@ -68,13 +68,7 @@ extension DeviceCore {
         let mark = state.marks[address]
         let digest = Digest(of: wire)
         if let mark, mark.digest == digest, isKept(address, mark) { return }
-        let signed = try SignedDocument(wire: wire)
-        guard signed.kind == .desired else { throw FleetProtocolError(.mismatch, "a document of another kind") }
-        guard let key = trust.key(signed.keyID) else {
-            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
-        }
-        guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
-        let document = try DesiredDocument(payload: signed.payload, in: enrollment.fleet)
+        let document = try signatures.desired(wire, digest, trust, enrollment.fleet)
         guard document.fleet == enrollment.fleetUUID else {
             throw FleetProtocolError(.mismatch, "another fleet's document", at: "fleet")
         }
@@ -101,7 +95,7 @@ extension DeviceCore {
 
     /// Whether the document of this mark is kept, if it is one that is kept at all.
     private func isKept(_ address: Address, _ mark: DocumentMark) -> Bool {
-        documents[address].map { $0.revision == mark.revision } ?? tombstones.contains(address)
+        layers[address].map { $0.revision == mark.revision } ?? tombstones.contains(address)
     }
 
     private mutating func keep(_ document: DesiredDocument, _ wire: [UInt8], _ digest: Digest) {
@@ -110,13 +104,12 @@ extension DeviceCore {
         state.marks[address] = mark
         state.highest = max(state.highest, document.revision)
         batch.changes.append(.mark(address, mark))
+        layers.set(document.isTombstone ? nil : document, at: address)
         if document.isTombstone {
-            documents[address] = nil
             state.documents[address] = nil
             tombstones.insert(address)
             batch.changes.append(.document(address, nil))
         } else {
-            documents[address] = document
             state.documents[address] = wire
             tombstones.remove(address)
             batch.changes.append(.document(address, wire))
@@ -129,17 +122,11 @@ extension DeviceCore {
         case .groupMeta: settle(state.apps.keys, at: now)
         case .membership:
             // Before the first barrier, all of it is fetched together; later, only what is new.
-            if session?.isPastFirst == true, membershipGroups != session?.wantedGroups ?? state.groups {
-                fetch([], groups: membershipGroups, at: now)
+            if session?.isPastFirst == true, layers.membership != session?.wantedGroups ?? state.groups {
+                fetch([], groups: layers.membership, at: now)
             }
         default: break
         }
-    }
-
-    /// The groups that the membership document names.
-    var membershipGroups: [GroupID] {
-        guard case .membership(let groups)? = documents[.membership(device)]?.content else { return [] }
-        return groups
     }
 
     mutating func refuse(_ topic: String, _ error: any Error, at now: Now) {
@@ -149,32 +136,5 @@ extension DeviceCore {
         refusals.append(Status.Refusal(topic: topic, reason: reason, at: now.wall))
         if refusals.count > Status.maximumRefusals { refusals.removeFirst() }
         batch.reportedApps.formUnion(state.apps.keys)
-    }
-
-    // MARK: Layers
-
-    /// What the layers say about one aspect of an app: the deciding document first.
-    func candidates(_ app: AppID, _ aspect: Aspect) -> [DesiredDocument] {
-        var found: [DesiredDocument] = []
-        if let document = documents[.desired(.device(device), app, aspect)] { found.append(document) }
-        for group in groupsByPriority {
-            if let document = documents[.desired(.group(group), app, aspect)] { found.append(document) }
-        }
-        if let document = documents[.desired(.all, app, aspect)] { found.append(document) }
-        return found
-    }
-
-    /// The higher priority first, then the smaller id.
-    private var groupsByPriority: [GroupID] {
-        guard state.groups.count > 1 else { return state.groups }
-        return state.groups.sorted { left, right in
-            let (leftPriority, rightPriority) = (priority(left), priority(right))
-            return leftPriority != rightPriority ? leftPriority > rightPriority : left < right
-        }
-    }
-
-    private func priority(_ group: GroupID) -> Int64 {
-        guard case .groupMeta(let meta)? = documents[.groupMeta(group)]?.content else { return 0 }
-        return meta.priority
     }
 }

@@ -14,14 +14,16 @@ extension DeviceCore {
     }
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
-    mutating func settleLogLevel(_ app: inout AppRecord, _ isCertain: Bool, at now: Now) {
-        let documents = candidates(app.id, .logLevel)
+    mutating func settleLogLevel(
+        _ app: inout AppRecord, _ documents: [DesiredDocument], _ isCertain: Bool, at now: Now
+    ) {
         let clocks = clocks(of: app, documents, at: now)
         let isEnding = clocks.contains { $1.isOver && app.levelClocks[$0]?.isOver == false }
-        app.levelClocks = clocks
+        if clocks != app.levelClocks { app.levelClocks = clocks }
         let before = app.logLevel
         let (decision, until, isByCode) = { ($0.decision, $0.until, $0.isByCode) }(
             levelDecision(app, documents, at: now))
+        if isSettled(app, .logLevel, decision) { return }
         let current = app[.logLevel]
         let isKnown = isCertain || decision.source == current.source && decision.revision == current.received
         guard isKnown || decision.value.isTightening(of: current.value) else { return }
@@ -103,7 +105,8 @@ extension DeviceCore {
     /// The running time at which the app's log level falls back, or is to be looked at because a wall clock time ends it.
     func levelDeadline(of app: AppRecord) -> Int64? {
         var deadline: Int64?
-        for document in candidates(app.id, .logLevel) {
+        guard !app.levelClocks.isEmpty else { return nil }
+        for document in layers.wishes(for: app.id)[.logLevel] {
             guard let wish = document.levelWish, let clock = app.levelClocks[document.address], !clock.isOver else {
                 continue
             }
@@ -125,7 +128,7 @@ extension DeviceCore {
     /// A person has typed a code for an app: for the first document that waits for one.
     mutating func receivedCode(_ id: AppID, _ text: String, on link: LinkID, at now: Now) {
         guard let app = state.apps[id],
-            let (address, code) = levelDecision(app, candidates(id, .logLevel), at: now).awaiting,
+            let (address, code) = levelDecision(app, layers.wishes(for: id)[.logLevel], at: now).awaiting,
             let clock = app.levelClocks[address]
         else { return batch.effects.append(.send(link, .codeResult(false))) }
         let check = CodeCheck(app: id, address: address, change: clock.change, link: link)

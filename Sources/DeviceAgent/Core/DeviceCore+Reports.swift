@@ -4,8 +4,7 @@ extension DeviceCore {
     mutating func publishStatus(of id: AppID, at now: Now) {
         guard state.apps[id] != nil else { return }
         sequence += 1
-        guard let status = status(of: id, at: now) else { return }
-        batch.effects.append(.publish(.reply(device, id, .status), status.wire, retain: true))
+        if let status = status(of: id, at: now) { batch.effects.append(.report(status)) }
     }
 
     /// What would be reported of an app now.

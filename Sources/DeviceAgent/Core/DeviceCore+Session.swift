@@ -90,7 +90,7 @@ extension DeviceCore {
         case .first:
             session?.isPastFirst = true
             retryHeld(at: now)
-            let wanted = membershipGroups
+            let wanted = layers.membership
             fetch(Set(state.apps.keys), groups: wanted == state.groups ? nil : wanted, at: now)
         case .documents(let apps, let groups):
             retryHeld(at: now)
@@ -138,13 +138,13 @@ extension DeviceCore {
         session?.groups = Set(groups)
         state.groups = groups
         batch.changes.append(.groups(groups))
-        guard !left.isEmpty else { return }
-        for address in documents.keys.sorted(by: { $0.path < $1.path }) where address.group.map(left.contains) ?? false
-        {
-            documents[address] = nil
+        for address in layers.addresses(of: left) {
+            layers.set(nil, at: address)
             state.documents[address] = nil
             batch.changes.append(.document(address, nil))
         }
+        layers.count(groups)
+        guard !left.isEmpty else { return }
         batch.effects.append(
             .unsubscribe(
                 left.sorted().flatMap { group in
@@ -300,15 +300,5 @@ extension DeviceCore {
         }
         guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
         return try Content(json: signed.payload, limit: SignedDocument.maximumSize)
-    }
-}
-
-extension Address {
-    /// The group that a desired topic speaks to.
-    var group: GroupID? {
-        switch self {
-        case .desired(.group(let group), _, _), .groupMeta(let group): group
-        default: nil
-        }
     }
 }

@@ -22,27 +22,30 @@ extension DeviceCore {
     /// Brings the state of apps in line with what their layers say; the apps are told at the end of the moment. What would
     /// loosen anything waits until the broker has shown all of it and the controller has confirmed it.
     mutating func settle(_ ids: some Sequence<AppID>, at now: Now) {
-        var known = authorizedApps
-        for id in ids.sorted() { settleAlone(id, at: now) }
-        // The whitelist of "all authorized apps" follows from every app's authorization.
-        while authorizedApps != known {
-            known = authorizedApps
-            for id in state.apps.keys.sorted() { settleAlone(id, at: now) }
+        var isAuthorizationChanged = false
+        for id in ids.sorted() {
+            let before = state.apps[id]?.authState
+            settleAlone(id, at: now)
+            if state.apps[id]?.authState != before { isAuthorizationChanged = true }
         }
+        // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's.
+        guard isAuthorizationChanged else { return }
+        for id in state.apps.keys.sorted() { settleAlone(id, at: now) }
     }
 
     private mutating func settleAlone(_ id: AppID, at now: Now) {
         guard var app = state.apps[id] else { return }
         let before = app
+        let wishes = layers.wishes(for: id)
         let isCertain = isCertain(of: id)
-        settleManaged(&app, isCertain)
-        settleAuth(&app, isCertain, at: now)
+        settleManaged(&app, wishes, isCertain)
+        settleAuth(&app, wishes, isCertain, at: now)
         // What the app has done itself needs nobody's confirmation.
         let isKnown = isCertain || app.latch?.reason == .selfRetired
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
-            take(decision(on: policy, of: app), for: policy, &app, isKnown, at: now)
+            take(decision(on: policy, of: app, wishes), for: policy, &app, isKnown, at: now)
         }
-        settleLogLevel(&app, isKnown, at: now)
+        settleLogLevel(&app, wishes[.logLevel], isKnown, at: now)
         if before.secureServices.isLocked != app.secureServices.isLocked {
             keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
         }
@@ -63,6 +66,8 @@ extension DeviceCore {
     private func take(
         _ decision: Decision, for policy: Policy, _ app: inout AppRecord, _ isCertain: Bool, at now: Now
     ) -> Bool {
+        // Most settling finds all as it was: then nothing is touched, so that nothing is copied either.
+        if isSettled(app, policy, decision) { return true }
         let current = app[policy]
         guard
             isCertain || decision.value == current.value && decision.source == current.source
@@ -80,10 +85,22 @@ extension DeviceCore {
         return true
     }
 
-    private func settleManaged(_ app: inout AppRecord, _ isCertain: Bool) {
+    /// Whether this decision is in force, and reported. What the app answers is reported as it comes.
+    func isSettled(_ app: AppRecord, _ policy: Policy, _ decision: Decision) -> Bool {
+        let record = app[policy]
+        guard record.received == decision.revision, record.source == decision.source,
+            record.problem == decision.problem, record.value == decision.value
+        else { return false }
+        if policy.isAcknowledgedByApp { return true }
+        return record.attempt.revision == record.received
+            && record.attempt.outcome == (decision.problem == nil ? decision.outcome : .rejected)
+            && record.attempt.message == decision.problem ?? decision.message
+    }
+
+    private func settleManaged(_ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool) {
         if app.latch?.reason == .selfRetired {
             app.managed = .unknown
-        } else if Aspect.allCases.contains(where: { !candidates(app.id, $0).isEmpty }) {
+        } else if !wishes.isEmpty {
             app.managed = .managed
         } else if isCertain {
             app.managed = .unmanaged
@@ -92,8 +109,10 @@ extension DeviceCore {
 
     // MARK: Authorization
 
-    private mutating func settleAuth(_ app: inout AppRecord, _ isCertain: Bool, at now: Now) {
-        let documents = candidates(app.id, .auth)
+    private mutating func settleAuth(
+        _ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool, at now: Now
+    ) {
+        let documents = wishes[.auth]
         let deciding = documents.first(where: \.isRetirement) ?? documents.first
         releaseLatch(&app, by: deciding, isCertain)
         if app.latch == nil {
@@ -195,9 +214,9 @@ extension DeviceCore {
 
     // MARK: The other policies
 
-    private func decision(on policy: Policy, of app: AppRecord) -> Decision {
+    private func decision(on policy: Policy, of app: AppRecord, _ wishes: Layers.Wishes) -> Decision {
         guard let aspect = policy.aspect else { return Decision(.default(of: policy)) }
-        guard let document = candidates(app.id, aspect).first, case .aspect(let desired) = document.content else {
+        guard let document = wishes[aspect].first, case .aspect(let desired) = document.content else {
             return Decision(.default(of: policy))
         }
         if app.latch?.reason == .selfRetired {

@@ -11,8 +11,8 @@ package struct DeviceCore: Sendable {
     package internal(set) var state: DeviceState
     /// The signing keys that count now.
     package internal(set) var trust: TrustDocument
-    /// What the layers say: decoded, without tombstones.
-    var documents: [Address: DesiredDocument] = [:]
+    /// What the layers say, without tombstones.
+    var layers: Layers
     /// Topics whose newest document on this run was a tombstone.
     var tombstones: Set<Address> = []
     var session: Session?
@@ -70,6 +70,7 @@ package struct DeviceCore: Sendable {
         self.agentVersion = agentVersion
         self.signatures = signatures
         self.state = state
+        layers = Layers(enrollment.device)
         let owner = DeviceState.Owner(fleet: enrollment.fleetUUID, device: enrollment.device)
         if let known = state.owner, known != owner {
             throw DeviceAgentError(
@@ -85,8 +86,9 @@ package struct DeviceCore: Sendable {
         }
         for (address, wire) in state.documents {
             let signed = try SignedDocument(wire: wire)
-            documents[address] = try DesiredDocument(payload: signed.payload, in: enrollment.fleet)
+            layers.set(try DesiredDocument(payload: signed.payload, in: enrollment.fleet), at: address)
         }
+        layers.count(state.groups)
         for (address, floor) in enrollment.floors where state.marks[address].map({ $0.revision < floor }) ?? true {
             self.state.marks[address] = DocumentMark(revision: floor, digest: nil)
         }
@@ -217,13 +219,4 @@ package struct DeviceCore: Sendable {
             refuse(Address.trust.topic(in: enrollment.fleet), error, at: now)
         }
     }
-}
-
-/// How signatures are checked. A process that simulates many devices may check each distinct document once.
-package struct SignatureCheck: Sendable {
-    package let isValid: @Sendable (SignedDocument, VerifyingKey) -> Bool
-
-    package init(isValid: @escaping @Sendable (SignedDocument, VerifyingKey) -> Bool) { self.isValid = isValid }
-
-    package static let ed25519 = SignatureCheck { document, key in document.isSigned(by: key) }
 }

@@ -49,6 +49,8 @@ package enum DeviceEffect: Sendable {
     case subscribe([TopicFilter], barrier: Int64)
     case unsubscribe([TopicFilter])
     case publish(Address, [UInt8], retain: Bool)
+    /// Publish the newest state of an app, retained. One that has not been sent yet gives way to it, unwritten.
+    indirect case report(Status)
     case send(LinkID, AgentFrame)
     case close(LinkID)
     case display(LinkID, id: Int64, text: String)

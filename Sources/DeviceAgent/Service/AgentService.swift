@@ -174,6 +174,7 @@ private final class AgentRunner: Sendable {
         case .unsubscribe(let filters): parts.bus.unsubscribe(filters, in: fleet)
         case .publish(let address, let payload, let retain):
             parts.bus.publish(address, payload, retain: retain, in: fleet)
+        case .report(let status): parts.bus.report(status, in: fleet)
         case .send(let link, let frame): parts.links.send(frame, to: link)
         case .close(let link): parts.links.close(link)
         case .display(let link, let id, let text):

@@ -117,6 +117,13 @@ final class BusSession: Sendable {
         }
     }
 
+    func report(_ status: Status, in fleet: FleetID) {
+        loop.execute { [client, state, logger] in
+            state.outbox.add(status)
+            Self.flush(state, client, fleet, logger)
+        }
+    }
+
     /// The core has dealt with this many messages.
     func handled(_ count: Int) {
         loop.execute { [client] in client.grant(count) }
@@ -140,7 +147,7 @@ final class BusSession: Sendable {
         while client.hasRoom, let next = state.outbox.next() {
             let topic = next.address.topic(in: fleet)
             do {
-                state.topics[try client.publish(next.payload, to: topic, retain: next.isRetained)] = topic
+                state.topics[try client.publish(next.content.payload, to: topic, retain: next.isRetained)] = topic
             } catch {
                 // When the connection is gone, the next one says it again.
                 guard client.isConnected else { return }

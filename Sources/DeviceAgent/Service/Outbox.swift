@@ -4,8 +4,21 @@ package import FleetProtocol
 /// reports are bounded by the core that keeps them.
 package struct Outbox {
     package struct Entry {
+        /// A status is written only when its turn has come: until then a newer one may take its place.
+        package enum Content {
+            case bytes([UInt8])
+            case status(Status)
+
+            package var payload: [UInt8] {
+                switch self {
+                case .bytes(let bytes): bytes
+                case .status(let status): status.wire
+                }
+            }
+        }
+
         package let address: Address
-        package let payload: [UInt8]
+        package let content: Content
         package let isRetained: Bool
     }
 
@@ -20,13 +33,20 @@ package struct Outbox {
     package var isEmpty: Bool { first == last }
 
     package mutating func add(_ address: Address, _ payload: [UInt8], retain: Bool) {
-        let entry = Entry(address: address, payload: payload, isRetained: retain)
-        if retain {
-            if let place = places[address] {
+        add(Entry(address: address, content: .bytes(payload), isRetained: retain))
+    }
+
+    package mutating func add(_ status: Status) {
+        add(Entry(address: status.address, content: .status(status), isRetained: true))
+    }
+
+    private mutating func add(_ entry: Entry) {
+        if entry.isRetained {
+            if let place = places[entry.address] {
                 entries[place] = entry
                 return
             }
-            places[address] = last
+            places[entry.address] = last
         }
         entries[last] = entry
         last += 1

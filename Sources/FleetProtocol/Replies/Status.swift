@@ -69,4 +69,7 @@ package struct Status: Hashable, Sendable {
     }
 
     package subscript(policy: Policy) -> PolicyReport { policies[policy.index] }
+
+    /// Where it is published.
+    package var address: Address { .reply(device, app, .status) }
 }

@@ -7,6 +7,17 @@ package enum Aspect: String, CaseIterable, Hashable, Sendable, Comparable, JSONC
     case logLevel = "log-level"
 
     package var text: String { rawValue }
+
+    package var index: Int {
+        switch self {
+        case .auth: 0
+        case .dlp: 1
+        case .config: 2
+        case .secureServices: 3
+        case .logLevel: 4
+        }
+    }
+
     package static func < (left: Aspect, right: Aspect) -> Bool { left.rawValue < right.rawValue }
 
     package init(from reader: inout JSONReader) throws {

@@ -63,14 +63,17 @@ final class CoreSample {
     /// Plays the apps, and the broker's part of a subscription.
     private func settle(in fleet: FleetID) {
         var replies: [DeviceEvent] = []
+        var report: Status?
         repeat {
             replies = core.takeEffects(at: now).flatMap { effect -> [DeviceEvent] in
                 switch effect {
                 case .subscribe(_, let barrier): return [.subscribed(barrier: barrier)]
                 case .publish(.barrier(let user), let marker, _):
                     return [.message(topic: Address.barrier(user).topic(in: fleet), payload: marker)]
-                case .publish(.reply(_, _, .status), _, _):
+                case .report(let status):
                     statuses += 1
+                    // Only the last of a moment is written: what comes before it never leaves the outbox.
+                    report = status
                     return []
                 case .send(let link, let frame):
                     let index = Int(link.number) - 1
@@ -81,5 +84,6 @@ final class CoreSample {
             }
             for reply in replies { core.handle(reply, at: now) }
         } while !replies.isEmpty
+        _ = report?.wire
     }
 }

@@ -125,11 +125,8 @@ actor LoadLoop {
                 }
             }
         }
-        let next = device.core.nextTick
-        let total = device.core.state.running.total
-        guard device.wakesAt.map({ next < $0 || $0 <= total }) ?? true else { return }
-        device.wakesAt = next
-        loop.schedule(after: .milliseconds(next - total + 1)) { [self] in
+        guard let delay = device.takeWake() else { return }
+        loop.schedule(after: delay) { [self] in
             assumeIsolated { load in load.handle(.tick, of: index) }
         }
     }

@@ -2,36 +2,38 @@ import DeviceAgent
 import FleetProtocol
 import Synchronization
 
-/// Verifies each distinct signed document once for all devices of a process. What thousands of machines do each for
-/// itself would otherwise be the load that is measured here: a verification takes as long as handling ten documents.
+/// Verifies and reads each distinct desired document once for all devices of a process. What thousands of machines do
+/// each for itself would otherwise be the load that is measured here: a verification takes as long as a whole change.
 final class SharedVerification: Sendable {
-    private struct Key: Hashable {
-        let signature: [UInt8]
-        let key: KeyID
-    }
-
     private struct Known {
-        let document: SignedDocument
-        let isValid: Bool
+        let document: DesiredDocument
+        /// Who signed it: a device that does not trust that key checks for itself.
+        let key: VerifyingKey
     }
 
-    private let known = Mutex<[Key: Known]>([:])
-    /// Forgotten all at once beyond this number: answers to single devices are met only once.
+    /// By the digest of the wire form.
+    private let known = Mutex<[Digest: Known]>([:])
+    /// Forgotten all at once beyond this number: what is for single devices is met only once.
     private static let limit = 4_096
 
-    var check: SignatureCheck {
-        SignatureCheck { document, key in self.isValid(document, key) }
-    }
+    private let each: SignatureCheck
 
-    private func isValid(_ document: SignedDocument, _ key: VerifyingKey) -> Bool {
-        let name = Key(signature: document.signature, key: key.id)
-        // The whole document is compared: a signature says nothing about another text.
-        if let found = known.withLock({ $0[name] }), found.document == document { return found.isValid }
-        let isValid = document.isSigned(by: key)
-        known.withLock { known in
-            if known.count >= Self.limit { known.removeAll(keepingCapacity: true) }
-            known[name] = Known(document: document, isValid: isValid)
+    init(_ each: SignatureCheck = .ed25519) { self.each = each }
+
+    var check: SignatureCheck {
+        let each = each
+        return SignatureCheck(isValid: each.isValid) { wire, digest, trust, fleet in
+            if let known = self.known.withLock({ $0[digest] }), trust.key(known.key.id) == known.key {
+                return known.document
+            }
+            let document = try each.desired(wire, digest, trust, fleet)
+            if let id = try? SignedDocument(wire: wire).keyID, let key = trust.key(id) {
+                self.known.withLock { known in
+                    if known.count >= Self.limit { known.removeAll(keepingCapacity: true) }
+                    known[digest] = Known(document: document, key: key)
+                }
+            }
+            return document
         }
-        return isValid
     }
 }

@@ -14,10 +14,10 @@ final class SimulatedDevice {
         let frames: [AppFrame]
     }
 
-    private(set) var core: DeviceCore
+    private var core: DeviceCore
     var client: LoopClient?
     /// The running time that a timer is set for.
-    var wakesAt: Int64?
+    private var wakesAt: Int64?
     private(set) var delayed: [Delayed] = []
     private let fleet: FleetID
     private let plan: AppAnswers
@@ -103,6 +103,15 @@ final class SimulatedDevice {
         return delayed
     }
 
+    /// After how long the core's next tick is due, where no timer is set for it or an earlier one yet.
+    func takeWake() -> Duration? {
+        let next = core.nextTick
+        let total = core.state.running.total
+        guard wakesAt.map({ next < $0 || $0 <= total }) ?? true else { return nil }
+        wakesAt = next
+        return .milliseconds(next - total + 1)
+    }
+
     private func count(_ revision: Int64, isNews: Bool) {
         meter.counters.received += 1
         guard isNews else { return }
@@ -132,6 +141,7 @@ final class SimulatedDevice {
             subscriptions.append((packet, filters, barrier))
         case .unsubscribe(let filters): _ = try? client?.unsubscribe(from: filters.map { $0.text(in: fleet) })
         case .publish(let address, let payload, let retain): outbox.add(address, payload, retain: retain)
+        case .report(let status): outbox.add(status)
         case .send(let link, let frame): tell(link, frame)
         case .display(let link, let id, _): replies.append(.displayed(link, id: id, true))
         case .checkCode(let check, _, _): replies.append(.codeChecked(check, isRight: false))
@@ -161,7 +171,7 @@ final class SimulatedDevice {
         while client.hasRoom, let next = outbox.next() {
             do {
                 let packet = try client.publish(
-                    next.payload, to: next.address.topic(in: fleet), retain: next.isRetained)
+                    next.content.payload, to: next.address.topic(in: fleet), retain: next.isRetained)
                 if case .reply(_, let app, .status) = next.address {
                     let index = apps.firstIndex { $0.id == app }
                     underWay.append((packet, index.flatMap { apps[$0].takeAnswered() }))

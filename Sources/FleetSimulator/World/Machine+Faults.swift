@@ -23,7 +23,7 @@ extension Machine {
         case .store(let changes):
             watch.unstored = changes
             return .store(changes.compactMap(altered))
-        case .publish(.reply(_, _, .status), _, _) where world.fault == .statusesLost:
+        case .report where world.fault == .statusesLost:
             return world.noise.chance(20) ? nil : effect
         case .publish(.presence, _, _) where world.fault == .presenceNotRepeated:
             defer { watch.isPresenceSaid = true }

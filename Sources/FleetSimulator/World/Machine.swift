@@ -212,11 +212,8 @@ final class Machine: BusClient {
             case .unsubscribe(let filters):
                 guard let connection else { continue }
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
-            case .publish(let address, let payload, let retain):
-                checkTold(address, payload)
-                guard let connection else { continue }
-                world.say(name, "publishes \(address.path)")
-                world.broker.send(address.topic(in: SimulatedFleet.id), payload, retain: retain, on: connection)
+            case .publish(let address, let payload, let retain): publish(payload, to: address, retain: retain)
+            case .report(let status): publish(status.wire, to: status.address, retain: true)
             case .send(let link, let frame):
                 checkSent(frame, to: links[link.number])
                 links[link.number]?.receive(frame, on: link.number)
@@ -231,6 +228,13 @@ final class Machine: BusClient {
     }
 
     // MARK: The bus
+
+    private func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
+        checkTold(address, payload)
+        guard let connection else { return }
+        world.say(name, "publishes \(address.path)")
+        world.broker.send(address.topic(in: SimulatedFleet.id), payload, retain: retain, on: connection)
+    }
 
     private func connect() {
         guard let core, connection == nil else { return }

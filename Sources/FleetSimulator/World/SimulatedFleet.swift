@@ -30,7 +30,7 @@ struct SimulatedFleet: Sendable {
         trust = try SignedDocument(signing: document.json, as: .trust, with: rootKey)
         identity = try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: signingKey, trustWire: trust.wire)
         let known = Known()
-        checked = SignatureCheck { document, key in known.isValid(document, key) }
+        checked = SharedVerification(SignatureCheck { document, key in known.isValid(document, key) }).check
     }
 
     private final class Known: Sendable {

@@ -153,6 +153,7 @@ struct TestDevice {
         case .unsubscribe(let filters):
             let texts = filters.map { $0.text(in: fleet.id) }
             subscriptions.removeAll { texts.contains($0) }
+        case .report(let status): try perform(.publish(status.address, status.wire, retain: true), &events)
         case .publish(let address, let payload, let retain):
             published.append((address, payload))
             order.append("publish \(address.path)")
