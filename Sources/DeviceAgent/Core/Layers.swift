@@ -1,0 +1,85 @@
+import FleetProtocol
+
+/// What the layers say: the documents that are kept, and for each app those that speak to it, in the order in which they
+/// decide. That order is worked out when a document comes, not each time that somebody asks.
+struct Layers: Sendable {
+    /// What speaks to one app, by aspect: the deciding document first.
+    struct Wishes: Sendable {
+        fileprivate var documents = [[DesiredDocument]](repeating: [], count: Aspect.allCases.count)
+
+        subscript(aspect: Aspect) -> [DesiredDocument] { documents[aspect.index] }
+        var isEmpty: Bool { documents.allSatisfy(\.isEmpty) }
+
+        static let none = Wishes()
+    }
+
+    private let device: DeviceID
+    private var documents: [Address: DesiredDocument] = [:]
+    private var wishes: [AppID: Wishes] = [:]
+    /// Whose documents count: the higher priority first, then the smaller id.
+    private var groups: [GroupID] = []
+
+    init(_ device: DeviceID) { self.device = device }
+
+    subscript(address: Address) -> DesiredDocument? { documents[address] }
+
+    func wishes(for app: AppID) -> Wishes { wishes[app] ?? .none }
+
+    /// The groups that the membership document names.
+    var membership: [GroupID] {
+        guard case .membership(let groups)? = documents[.membership(device)]?.content else { return [] }
+        return groups
+    }
+
+    /// A document is kept, or with nil no longer.
+    mutating func set(_ document: DesiredDocument?, at address: Address) {
+        documents[address] = document
+        switch address {
+        case .desired(_, let app, let aspect): order(aspect, of: app)
+        case .groupMeta: count(groups)
+        default: break
+        }
+    }
+
+    /// From now on the documents of these groups count.
+    mutating func count(_ groups: [GroupID]) {
+        self.groups = groups.sorted { left, right in
+            let (leftPriority, rightPriority) = (priority(left), priority(right))
+            return leftPriority != rightPriority ? leftPriority > rightPriority : left < right
+        }
+        var concerned: Set<AppID> = []
+        for case .desired(_, let app, _) in documents.keys { concerned.insert(app) }
+        for app in wishes.keys where !concerned.contains(app) { wishes[app] = nil }
+        for app in concerned { for aspect in Aspect.allCases { order(aspect, of: app) } }
+    }
+
+    /// Where the documents of these groups stand, in one order for all.
+    func addresses(of groups: Set<GroupID>) -> [Address] {
+        documents.keys.filter { $0.group.map(groups.contains) ?? false }.sorted { $0.path < $1.path }
+    }
+
+    private mutating func order(_ aspect: Aspect, of app: AppID) {
+        var found: [DesiredDocument] = []
+        if let document = documents[.desired(.device(device), app, aspect)] { found.append(document) }
+        for group in groups {
+            if let document = documents[.desired(.group(group), app, aspect)] { found.append(document) }
+        }
+        if let document = documents[.desired(.all, app, aspect)] { found.append(document) }
+        wishes[app, default: .none].documents[aspect.index] = found
+    }
+
+    private func priority(_ group: GroupID) -> Int64 {
+        guard case .groupMeta(let meta)? = documents[.groupMeta(group)]?.content else { return 0 }
+        return meta.priority
+    }
+}
+
+extension Address {
+    /// The group that a desired topic speaks to.
+    var group: GroupID? {
+        switch self {
+        case .desired(.group(let group), _, _), .groupMeta(let group): group
+        default: nil
+        }
+    }
+}
