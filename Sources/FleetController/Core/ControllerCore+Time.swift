@@ -53,21 +53,27 @@ extension ControllerCore {
     }
 
     private mutating func beat(_ turn: inout Turn) throws {
-        let heartbeat = Heartbeat(clock: try clock(at: .heartbeat, turn.now))
+        let latest = try store.transaction { try $0.latest() }
+        let heartbeat = Heartbeat(clock: clock(at: .heartbeat, latest, turn.now))
         turn.publish(identity.topic(.heartbeat), try identity.sign(heartbeat, as: .heartbeat), retain: false)
     }
 
     private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {
-        for (device, presence) in serving.waiting.sorted(by: { $0.key < $1.key }).prefix(Self.helloBatch) {
-            serving.waiting[device] = nil
-            serving.greeted[device] = presence.connection
-            let through = try store.transaction { transaction in
+        guard !serving.waiting.isEmpty else { return }
+        let waiting = serving.waiting.sorted { $0.key < $1.key }.prefix(Self.helloBatch)
+        let (latest, stored) = try store.transaction { transaction in
+            let stored = try waiting.map { device, presence in
                 try transaction.device(device).flatMap {
                     try transaction.through($0, incarnation: presence.incarnation, boot: presence.boot)
                 }
             }
+            return (try transaction.latest(), stored)
+        }
+        for ((device, presence), through) in zip(waiting, stored) {
+            serving.waiting[device] = nil
+            serving.greeted[device] = presence.connection
             let hello = Hello(
-                clock: try clock(at: .hello(device), turn.now), device: device, connection: presence.connection,
+                clock: clock(at: .hello(device), latest, turn.now), device: device, connection: presence.connection,
                 received: through.map {
                     EventMark(incarnation: presence.incarnation, boot: presence.boot, number: $0)
                 })

@@ -112,9 +112,8 @@ package struct ControllerCore: ~Copyable {
     }
 
     /// The time to sign: not before the last one, even when the clock was set back.
-    mutating func clock(at address: Address, _ now: Timestamp) throws -> ControllerClock {
+    mutating func clock(at address: Address, _ latest: Revision, _ now: Timestamp) -> ControllerClock {
         signedTime = max(now, Timestamp(milliseconds: signedTime.milliseconds + 1))
-        let latest = try store.transaction { try $0.latest() }
         return ControllerClock(
             fleet: identity.fleet, topic: identity.topic(address), epoch: latest.epoch, revision: latest.number,
             at: signedTime)

@@ -42,6 +42,19 @@ package final class FleetStore {
         try other.database.backup(to: database)
     }
 
+    /// Forgets everything, but keeps what was prepared: for many short lives of a store in memory.
+    package func empty() throws {
+        try transaction { transaction in
+            for table in [
+                "device_apps", "summary", "shapes", "classes", "events", "marks", "gaps", "requests", "members",
+                "groups", "devices", "removed_devices", "apps", "documents", "history", "meta",
+            ] {
+                try transaction.run("DELETE FROM \(table)")
+            }
+        }
+        cache.removeAll()
+    }
+
     package func close() throws { try database.close() }
 
     private static func migrate(_ database: DatabaseQueue, _ path: String) throws {

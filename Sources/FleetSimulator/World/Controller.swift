@@ -172,12 +172,12 @@ final class Controller: BusClient {
     private func handle(_ event: ControllerCore.Event) {
         guard let running else { return }
         let isRequest: Bool
-        if case .messages(let messages) = event {
+        if world.fault == .answersBeforeCommit, case .messages(let messages) = event {
             isRequest = messages.contains { $0.topic.contains("/request/") }
         } else {
             isRequest = false
         }
-        let before = world.fault == .answersBeforeCommit && isRequest ? try? FleetStore(copying: store) : nil
+        let before = isRequest ? try? FleetStore(copying: store) : nil
         var effects = running.core.handle(event, at: clock)
         if world.fault != nil { effects = altered(effects) }
         perform(effects, running)

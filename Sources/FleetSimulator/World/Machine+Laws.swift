@@ -14,6 +14,8 @@ struct Watch {
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
     var newest: [Address: Int64] = [:]
+    /// Each app's record as its core last wanted it stored.
+    var records: [AppID: AppRecord] = [:]
     var orders: [AppID: ReportOrder] = [:]
     var isPresenceSaid = false
     /// What a deliberate fault keeps from the store: it was promised all the same.
@@ -73,25 +75,28 @@ struct Watch {
 
 extension Machine {
     /// The laws of one moment: what the core has decided just now.
-    func checkStep(_ before: [AppID: AppRecord]) {
+    func checkStep(_ effects: [DeviceEffect]) {
         guard let core else { return }
         if core.state.events.count > DeviceCore.maximumEvents { world.fail(.bounded, "\(name) keeps too many events") }
-        for (id, app) in core.state.apps.sorted(by: { $0.key < $1.key }) {
-            guard let old = before[id], old != app else { continue }
-            for policy in Policy.allCases {
-                let (was, now) = (old[policy], app[policy])
-                if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
-                    !isOwn(now.value), app.latch?.reason != .selfRetired, !watch.isCertain(id)
-                {
-                    world.fail(
-                        .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
-                }
-                guard let source = now.source, was.received != now.received || was.source != source else { continue }
-                if let newest = watch.newest[source], now.received < newest, policy.aspect == sourceAspect(source) {
-                    world.fail(.forward, "\(name)/\(id): \(source.path) went from \(newest) back to \(now.received)")
-                }
-                watch.newest[source] = max(watch.newest[source] ?? 0, now.received)
+        for case .store(let changes) in effects { for case .app(let app) in changes { check(app) } }
+    }
+
+    private func check(_ app: AppRecord) {
+        let id = app.id
+        guard let old = watch.records.updateValue(app, forKey: id) else { return }
+        for policy in Policy.allCases {
+            let (was, now) = (old[policy], app[policy])
+            if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
+                !isOwn(now.value), app.latch?.reason != .selfRetired, !watch.isCertain(id)
+            {
+                world.fail(
+                    .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
             }
+            guard let source = now.source, was.received != now.received || was.source != source else { continue }
+            if let newest = watch.newest[source], now.received < newest, policy.aspect == sourceAspect(source) {
+                world.fail(.forward, "\(name)/\(id): \(source.path) went from \(newest) back to \(now.received)")
+            }
+            watch.newest[source] = max(watch.newest[source] ?? 0, now.received)
         }
     }
 
@@ -104,22 +109,24 @@ extension Machine {
         if case .auth(let state, _) = value { state != .authorized } else { false }
     }
 
-    /// The laws of what is said to the bus.
+    /// The laws of a status that is said to the bus.
+    func checkTold(_ status: Status) {
+        let app = status.app
+        guard let record = core?.state.apps[app] else { return }
+        if disk.state.apps[app] != record {
+            world.fail(.stored, "\(name)/\(app): a status was said before its store")
+        }
+        checkKeys(of: record)
+        if let last = watch.orders[app], status.order <= last {
+            world.fail(.order, "\(name)/\(app): status \(status.order) after \(last)")
+        }
+        watch.orders[app] = status.order
+    }
+
+    /// The laws of an event that is said to the bus.
     func checkTold(_ address: Address, _ payload: [UInt8]) {
-        guard let core else { return }
+        guard core != nil else { return }
         switch address {
-        case .reply(_, let app, .status):
-            guard let record = core.state.apps[app] else { return }
-            if disk.state.apps[app] != record {
-                world.fail(.stored, "\(name)/\(app): a status was said before its store")
-            }
-            checkKeys(of: record)
-            guard let boot = number("boot", in: payload), let sequence = number("seq", in: payload) else { return }
-            let order = ReportOrder(incarnation: core.enrollment.incarnation, boot: boot, sequence: sequence)
-            if let last = watch.orders[app], order <= last {
-                world.fail(.order, "\(name)/\(app): status \(order) after \(last)")
-            }
-            watch.orders[app] = order
         case .reply(_, _, .event), .reply(_, _, .logLevel):
             guard let number = number("number", in: payload), let boot = self.number("boot", in: payload) else {
                 return

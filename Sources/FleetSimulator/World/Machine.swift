@@ -116,6 +116,7 @@ final class Machine: BusClient {
         guard core == nil else { return }
         do {
             run += 1
+            watch.records = disk.state.apps
             let signatures =
                 world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
             core = try DeviceCore(
@@ -166,10 +167,9 @@ final class Machine: BusClient {
     private func work(_ events: [DeviceEvent]) {
         guard core != nil else { return }
         let now = clock
-        let before = core?.state.apps ?? [:]
         for event in events { core?.handle(event, at: now) }
         guard let effects = core?.takeEffects(at: now) else { return }
-        checkStep(before)
+        checkStep(effects)
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
         wakeLater()
@@ -212,8 +212,12 @@ final class Machine: BusClient {
             case .unsubscribe(let filters):
                 guard let connection else { continue }
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
-            case .publish(let address, let payload, let retain): publish(payload, to: address, retain: retain)
-            case .report(let status): publish(status.wire, to: status.address, retain: true)
+            case .publish(let address, let payload, let retain):
+                checkTold(address, payload)
+                publish(payload, to: address, retain: retain)
+            case .report(let status):
+                checkTold(status)
+                if connection != nil { publish(status.wire, to: status.address, retain: true) }
             case .send(let link, let frame):
                 checkSent(frame, to: links[link.number])
                 links[link.number]?.receive(frame, on: link.number)
@@ -230,7 +234,6 @@ final class Machine: BusClient {
     // MARK: The bus
 
     private func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
-        checkTold(address, payload)
         guard let connection else { return }
         world.say(name, "publishes \(address.path)")
         world.broker.send(address.topic(in: SimulatedFleet.id), payload, retain: retain, on: connection)

@@ -4,12 +4,18 @@ import FleetProtocol
 /// What the worlds of one thread share.
 final class Workshop {
     let fleet: SimulatedFleet
-    /// To be copied: making the tables takes long.
-    let emptyStore: FleetStore
+    /// Used again and again: making the tables, and preparing the statements, takes longer than most schedules.
+    private let store: FleetStore
 
     init(_ fleet: SimulatedFleet) throws {
         self.fleet = fleet
-        emptyStore = try FleetStore()
+        store = try FleetStore()
+    }
+
+    /// The store, with nothing in it. One world at a time has it.
+    func emptyStore() throws -> FleetStore {
+        try store.empty()
+        return store
     }
 }
 
@@ -37,7 +43,7 @@ final class World {
         self.schedule = schedule
         self.fault = fault
         fleet = workshop.fleet
-        store = try FleetStore(copying: workshop.emptyStore)
+        store = try workshop.emptyStore()
         noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
         trace = Trace(isOn: isTraced)
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
