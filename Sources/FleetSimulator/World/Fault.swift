@@ -4,7 +4,7 @@
 /// mistake would have it.
 package enum Fault: String, CaseIterable, Sendable {
     // The device's store
-    case appsNotStored, eventsNotStored, bootNotStored
+    case marksNotStored, appsNotStored, eventsNotStored, bootNotStored
     // Around the device's core
     case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, tombstonesIgnored, signaturesNotChecked
     case barrierNotAwaited, helloNotAwaited, statusesLost, eventsNotSentAgain, presenceNotRepeated

@@ -43,7 +43,7 @@ extension Machine {
 
     private func altered(_ change: StoreChange) -> StoreChange? {
         switch (world.fault, change) {
-        case (.appsNotStored, .app), (.eventsNotStored, .event): nil
+        case (.marksNotStored, .mark), (.appsNotStored, .app), (.eventsNotStored, .event): nil
         case (.bootNotStored, .started(let boot, let owner)): .started(boot: max(1, boot - 1), owner)
         default: change
         }

@@ -127,8 +127,12 @@ extension World {
             let (from, to) = (documents[noise.below(documents.count)], documents[noise.below(documents.count)])
             machine.shown(to.topic, from.payload)
         case .replayed:
-            guard !documents.isEmpty else { return }
-            let document = documents[noise.below(documents.count)]
+            // One that has been replaced since.
+            var newest: [String: [UInt8]] = [:]
+            for document in documents { newest[document.topic] = document.payload }
+            let old = documents.filter { newest[$0.topic] != $0.payload }
+            guard !old.isEmpty else { return }
+            let document = old[noise.below(old.count)]
             machine.shown(document.topic, document.payload)
         case .oldHello:
             let hellos = broker.seen.filter { $0.topic.contains("/control/he") }

@@ -37,7 +37,7 @@ extension World {
         guard controller.wasPutBack else { return false }
         let known = Dictionary(wishes.map { ($0.address, $0.revision) }) { $1 }
         return machines.contains { machine in
-            machine.disk.state.marks.contains { address, mark in (known[address] ?? .zero) < mark.revision }
+            (machine.core?.state.marks ?? [:]).contains { address, mark in (known[address] ?? .zero) < mark.revision }
         }
     }
 
