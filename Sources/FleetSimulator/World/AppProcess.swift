@@ -12,6 +12,9 @@ final class AppProcess {
     private var isPumpDue = false
     private var lastUp: Int64 = 0
     private var lastDown: Int64 = 0
+    /// Shown texts of which the person has said nothing yet.
+    private(set) var displays: Set<Int64> = []
+    private var lastDisplay: Int64 = 0
     private let manner: Manner
     private let callbacks: Set<Callback>
 
@@ -76,6 +79,7 @@ final class AppProcess {
             }
         }
         link = number
+        displays = []
         run { $0.connected() }
     }
 
@@ -100,6 +104,7 @@ final class AppProcess {
         lastDown = max(lastDown, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
         world.after(lastDown - world.now) { [unowned self] in
             guard link == number else { return }
+            if case .displayed(let id, _) = frame { displays.remove(id) }
             run { $0.received(frame) }
         }
     }
@@ -202,6 +207,13 @@ final class AppProcess {
         run { session in
             do { return try session.request(.copy).1 } catch { return [] }
         }
+    }
+
+    func display() {
+        guard let session, session.phase == .ready, session.connection == .open else { return }
+        lastDisplay += 1
+        displays.insert(lastDisplay)
+        send(.display(id: lastDisplay, text: "Look."))
     }
 
     func retire() {

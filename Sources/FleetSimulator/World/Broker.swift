@@ -22,6 +22,8 @@ final class Connection {
     var lastDown: Int64 = 0
     var queued = 0
     var isWithheld = false
+    /// The client has said that it goes: what it said before still arrives.
+    var isLeaving = false
 
     init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
         self.client = client
@@ -108,11 +110,16 @@ final class Broker {
         world.after(delay) { [unowned self] in end(connection) }
     }
 
-    /// A client leaves in good order: no will.
-    func leave(_ connection: Connection) {
+    /// A client leaves in good order, behind all that it has said: no will.
+    func leave(_ connection: Connection, then body: @escaping () -> Void) {
         connection.isClientThere = false
-        connection.isBrokerThere = false
-        connections.removeAll { $0 === connection }
+        connection.isLeaving = true
+        world.after(connection.lastUp - world.now) { [unowned self] in
+            guard connection.isBrokerThere else { return }
+            connection.isBrokerThere = false
+            connections.removeAll { $0 === connection }
+            body()
+        }
     }
 
     /// The broker drops a connection: its will is said.
@@ -122,7 +129,7 @@ final class Broker {
         connections.removeAll { $0 === connection }
         if let will = connection.will {
             world.say("broker", "says the will of \(connection.client.name)")
-            publish(will.topic, will.payload, retain: true, by: connection.client.user)
+            publish(will.topic, will.payload, retain: true, by: connection.client)
         }
         tellLoss(of: connection)
     }
@@ -175,7 +182,8 @@ final class Broker {
     /// A message on its way from a client.
     func send(_ topic: String, _ payload: [UInt8], retain: Bool, on connection: Connection) {
         up(connection) { [unowned self] in
-            publish(topic, payload, retain: retain, by: connection.client.user)
+            (connection.client as? Machine)?.checkArrived(topic, payload, retain)
+            publish(topic, payload, retain: retain, by: connection.client)
         }
     }
 
@@ -207,7 +215,7 @@ final class Broker {
         // What the kernel has taken may arrive although the client is gone.
         let isTaken = world.noise.chance(50)
         world.after(connection.lastUp - world.now) {
-            guard connection.isBrokerThere, connection.isClientThere || isTaken else { return }
+            guard connection.isBrokerThere, connection.isClientThere || connection.isLeaving || isTaken else { return }
             body()
         }
     }
@@ -222,15 +230,17 @@ final class Broker {
         }
     }
 
-    private func publish(_ topic: String, _ payload: [UInt8], retain: Bool, by user: User) {
+    private func publish(_ topic: String, _ payload: [UInt8], retain: Bool, by client: any BusClient) {
         guard isUp else { return }
-        guard rights(of: user).publish.contains(where: { $0.matches(topic) }) else {
-            return world.fail(.total, "\(user.text) published at \(topic), which it may not")
+        guard rights(of: client.user).publish.contains(where: { $0.matches(topic) }) else {
+            return world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
         }
         if retain { keep(topic, payload) }
         if manners == .hostile, !payload.isEmpty, seen.count < 500 { seen.append((topic, payload)) }
         for connection in connections where connection.filters.contains(where: { $0.matches(topic) }) {
             deliver(topic, payload, isRetained: false, to: connection)
+            // At least once is what QoS 1 promises.
+            if !world.isCalm, world.noise.chance(1) { deliver(topic, payload, isRetained: false, to: connection) }
         }
     }
 

@@ -17,12 +17,22 @@ final class Controller: BusClient {
     private var clockOffset: Int64 = 0
     private var backUp: FleetStore?
     /// A backup was put back, and the controller has not noticed yet.
-    private var isFromBackUp = false
+    private(set) var isFromBackUp = false
     private(set) var wasPutBack = false
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
     private(set) var promises: [Address: Int64] = [:]
+    /// Every revision that an operator was answered with, and those that were made from another.
+    private var answered: [Address: Set<Int64>] = [:]
+    private var based: [(address: Address, from: Int64, to: Int64)] = []
+    /// How often the root key has renewed the trust document.
+    private(set) var renewals = 0
+    /// What the messages of this connection say of the devices, as somebody beside the controller reads them.
+    var watch = PresenceWatch()
+    private(set) var phase = Phase.offline
+
+    enum Phase: String, CaseIterable { case offline, looking, serving }
 
     /// One run of the process.
     private final class Running {
@@ -47,7 +57,7 @@ final class Controller: BusClient {
         guard running == nil else { return }
         do {
             let core = try ControllerCore(
-                store: store, identity: world.fleet.identity, instance: .random(using: &world.noise),
+                store: store, identity: world.fleet.identities[renewals], instance: .random(using: &world.noise),
                 isRestoring: isRestoring, startedAt: clock)
             running = Running(core)
             world.say(name, isRestoring ? "starts as restored" : "starts")
@@ -61,6 +71,7 @@ final class Controller: BusClient {
         guard running != nil else { return }
         world.say(name, "is killed")
         running = nil
+        phase = .offline
         effectsLeft = nil
         inbox = []
         if let connection {
@@ -72,6 +83,14 @@ final class Controller: BusClient {
     }
 
     func kill() { crash() }
+
+    /// The home has a newer trust document, and from the second time on signs with the newer key.
+    func renewTrust() {
+        guard renewals + 1 < world.fleet.identities.count else { return }
+        renewals += 1
+        downFor = 100
+        if isUp { crash() }
+    }
 
     /// A process that starts again knows only what stands in the tables.
     private func forgetSome() {
@@ -89,6 +108,7 @@ final class Controller: BusClient {
         guard let backUp, let copy = try? FleetStore(copying: backUp) else { return }
         world.say(name, "is put back from its backup")
         running = nil
+        phase = .offline
         inbox = []
         if let connection {
             self.connection = nil
@@ -98,6 +118,8 @@ final class Controller: BusClient {
         for machine in world.machines { machine.forgive(lost.keys) }
         let latest = (try? copy.latest().number) ?? 0
         promises = promises.filter { $0.value <= latest }
+        based = []
+        answered = [:]
         store = copy
         isFromBackUp = true
         wasPutBack = true
@@ -112,10 +134,24 @@ final class Controller: BusClient {
         start(isRestoring: false)
     }
 
-    func promised(_ change: ChangeResponse) {
+    func promised(_ change: ChangeResponse, basedOn: (address: Address, revision: Int64)?) {
         for result in change.results where result.isChanged {
             let address = Address.desired(result.layer, result.app, result.aspect)
             promises[address] = max(promises[address] ?? 0, result.revision)
+            answered[address, default: []].insert(result.revision)
+            if let basedOn, basedOn.address == address { based.append((address, basedOn.revision, result.revision)) }
+        }
+    }
+
+    /// What was made from a revision that somebody else had replaced by then was refused.
+    func checkBases() {
+        for change in based {
+            guard let other = answered[change.address]?.first(where: { $0 > change.from && $0 < change.to }) else {
+                continue
+            }
+            world.fail(
+                .answered,
+                "\(change.address.path): \(change.to) was made from \(change.from), and took \(other) back unseen")
         }
     }
 
@@ -156,6 +192,7 @@ final class Controller: BusClient {
 
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard connection === self.connection else { return }
+        watch.received(topic, payload, isRetained: isRetained)
         guard let message = altered(ControllerCore.Message(topic: topic, payload: payload, isRetained: isRetained))
         else { return }
         inbox.append(message)
@@ -171,6 +208,8 @@ final class Controller: BusClient {
 
     private func handle(_ event: ControllerCore.Event) {
         guard let running else { return }
+        visit(event)
+        if world.fault == .answersForgotten { try? store.execute("DELETE FROM requests") }
         let isRequest: Bool
         if world.fault == .answersBeforeCommit, case .messages(let messages) = event {
             isRequest = messages.contains { $0.topic.contains("/request/") }
@@ -179,6 +218,14 @@ final class Controller: BusClient {
         }
         let before = isRequest ? try? FleetStore(copying: store) : nil
         var effects = running.core.handle(event, at: clock)
+        switch event {
+        case .connected:
+            phase = .looking
+            watch = PresenceWatch()
+        case .disconnected: phase = .offline
+        case .messages: checkPresences()
+        case .tick, .enrolments: break
+        }
         if world.fault != nil { effects = altered(effects) }
         perform(effects, running)
         if let before, world.noise.chance(25) {
@@ -211,6 +258,7 @@ final class Controller: BusClient {
                 }
             case .log(let line):
                 if line.message.hasPrefix("began a new epoch") { isFromBackUp = false }
+                if line.message == "repaired" { phase = .serving }
                 if line.level == .error { world.fail(.total, "the controller logs: \(line.message) \(line.details)") }
                 world.say(
                     name,
@@ -223,53 +271,6 @@ final class Controller: BusClient {
                 guard isFromBackUp else { return world.fail(.restored, reason) }
                 downFor = 500
                 return crash(thenStart: true)
-            }
-        }
-    }
-
-    // MARK: Deliberate faults
-
-    private func altered(_ message: ControllerCore.Message) -> ControllerCore.Message? {
-        guard let fault = world.fault else { return message }
-        let address = Address(topic: message.topic, in: SimulatedFleet.id)
-        switch (fault, address) {
-        case (.statusesNotTaken, .reply(_, _, .status)?): return world.noise.chance(20) ? nil : message
-        case (.presenceNotTaken, .presence(.device)?): return world.noise.chance(20) ? nil : message
-        case (.newerIgnored, _):
-            if message.topic.contains("/desired/") {
-                guard let signed = try? SignedDocument(wire: message.payload),
-                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-                    let latest = try? store.latest()
-                else { return message }
-                return document.revision > latest ? nil : message
-            }
-            return message.topic.hasSuffix("/status") && isFromBackUp ? nil : message
-        default: return message
-        }
-    }
-
-    private func altered(_ effects: [ControllerCore.Effect]) -> [ControllerCore.Effect] {
-        let isRepair = effects.contains { if case .log(let line) = $0 { line.message == "repaired" } else { false } }
-        return effects.compactMap { effect in
-            guard case .publish(let topic, let payload, let retain) = effect else { return effect }
-            switch world.fault {
-            case .noRepair: return isRepair && topic.contains("/desired/") ? nil : effect
-            case .noHello: return topic.contains("/hello/") && world.noise.chance(20) ? nil : effect
-            case .changesNotPublished: return topic.contains("/desired/") && world.noise.chance(10) ? nil : effect
-            case .marksTooEarly:
-                guard topic.contains("/received/"), let signed = try? SignedDocument(wire: payload),
-                    let received = try? Received(json: signed.payload, limit: 10_000)
-                else { return effect }
-                var mark = received.mark
-                mark.number += 2
-                let changed = Received(fleet: received.fleet, topic: topic, mark: mark)
-                guard
-                    let wire = try? SignedDocument(
-                        signing: changed.json, as: .received, with: world.fleet.signingKey
-                    ).wire
-                else { return effect }
-                return .publish(topic: topic, payload: wire, retain: retain)
-            default: return effect
             }
         }
     }

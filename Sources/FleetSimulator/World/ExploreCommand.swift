@@ -32,6 +32,12 @@ struct Explore: ParsableCommand {
     @Flag(help: "Print the shortest schedule that breaks the same promise, and its story.")
     var shrink = false
 
+    @Flag(help: "Print how often each transition of the parts was visited, and which never was.")
+    var coverage = false
+
+    @Flag(help: "Exit with code 1 when a transition that should be reachable was not visited; shows --coverage's counts.")
+    var requireCoverage = false
+
     @Option(name: .shortAndLong, help: "text or json.")
     var output = Format.text
 
@@ -49,7 +55,9 @@ struct Explore: ParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         if output == .text { print("seed \(first)") }
-        let (failed, ran) = try explorer.explore(seed: first, count: schedules ?? 1, threads: threads)
+        let visited = coverage || requireCoverage ? Coverage() : nil
+        let (failed, ran) = try explorer.explore(
+            seed: first, count: schedules ?? 1, threads: threads, coverage: visited)
         let elapsed = clock.now - start
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
         for failure in failed {
@@ -60,22 +68,25 @@ struct Explore: ParsableCommand {
         }
         let perSecond = Int64(Double(ran) / max(seconds, 0.000_1))
         switch output {
-        case .text: print("\(ran) schedules, \(failed.count) failures, \(perSecond) a second")
+        case .text:
+            for line in visited?.lines ?? [] { print(line) }
+            print("\(ran) schedules, \(failed.count) failures, \(perSecond) a second")
         case .json:
-            let result = JSONValue.object([
-                "schedules": .integer(Int64(ran)), "failures": .integer(Int64(failed.count)),
-                "perSecond": .integer(perSecond), "seed": .integer(Int64(first)),
-                "failed": .array(
-                    failed.map {
-                        .object([
-                            "seed": .integer(Int64($0.seed)), "law": .string($0.violation.law.rawValue),
-                            "what": .string($0.violation.what),
-                        ])
-                    }),
-            ])
-            print(result.jsonText)
+            let broken = failed.map { failure in
+                JSONValue.object([
+                    "seed": .integer(Int64(failure.seed)), "law": .string(failure.violation.law.rawValue),
+                    "what": .string(failure.violation.what),
+                ])
+            }
+            var members: [JSONValue.Member] = [
+                .init("schedules", .integer(Int64(ran))), .init("failures", .integer(Int64(failed.count))),
+                .init("perSecond", .integer(perSecond)), .init("seed", .integer(Int64(first))),
+                .init("failed", .array(broken)),
+            ]
+            if let visited { members.append(.init("coverage", visited.jsonValue)) }
+            print(JSONValue.object(members).jsonText)
         }
-        if !failed.isEmpty { throw ExitCode(1) }
+        if !failed.isEmpty || requireCoverage && visited?.unvisited.isEmpty == false { throw ExitCode(1) }
     }
 
     private func replay(_ seed: UInt64, _ explorer: Explorer) throws {

@@ -31,7 +31,8 @@ package struct Explorer: Sendable {
     /// Runs the schedules of `count` seeds from `seed` on, on `threads` threads. Ends early when `limit` have failed, or
     /// when the time is over.
     package func explore(
-        seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10, within time: Duration = .seconds(86_400)
+        seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10, within time: Duration = .seconds(86_400),
+        coverage: Coverage? = nil
     ) throws -> (failed: [(seed: UInt64, violation: Violation)], ran: Int) {
         struct Progress {
             var failed: [(seed: UInt64, violation: Violation)] = []
@@ -40,7 +41,7 @@ package struct Explorer: Sendable {
         }
         let end = ContinuousClock.now + time
         let progress = Mutex(Progress())
-        let workshops = try (0..<threads).map { _ in Bench(try Workshop(fleet)) }
+        let workshops = try (0..<threads).map { _ in Bench(try Workshop(fleet), coverage == nil ? nil : Coverage()) }
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             while true {
                 let range: Range<Int>? = progress.withLock { progress in
@@ -53,7 +54,9 @@ package struct Explorer: Sendable {
                 }
                 guard let range else { return }
                 for index in range {
-                    let failure = violation(of: Schedule(seed: seed &+ UInt64(index)), workshops[thread].workshop)
+                    let bench = workshops[thread]
+                    let failure = violation(
+                        of: Schedule(seed: seed &+ UInt64(index)), bench.workshop, bench.coverage)
                     progress.withLock { progress in
                         progress.ran += 1
                         if let failure { progress.failed.append((seed &+ UInt64(index), failure)) }
@@ -61,18 +64,25 @@ package struct Explorer: Sendable {
                 }
             }
         }
+        for bench in workshops { if let counts = bench.coverage { coverage?.add(counts) } }
         let result = progress.withLock { $0 }
         return (result.failed.sorted { $0.seed < $1.seed }, result.ran)
     }
 
     private final class Bench: @unchecked Sendable {  // safe: each is used by one thread
         let workshop: Workshop
-        init(_ workshop: Workshop) { self.workshop = workshop }
+        let coverage: Coverage?
+        init(_ workshop: Workshop, _ coverage: Coverage?) {
+            self.workshop = workshop
+            self.coverage = coverage
+        }
     }
 
-    private func violation(of schedule: Schedule, _ workshop: Workshop) -> Violation? {
+    private func violation(
+        of schedule: Schedule, _ workshop: Workshop, _ coverage: Coverage? = nil
+    ) -> Violation? {
         do {
-            return try World(schedule, workshop, fault: fault).run()
+            return try World(schedule, workshop, fault: fault, coverage: coverage).run()
         } catch {
             return Violation(law: .total, what: "\(error)")
         }
@@ -142,12 +152,13 @@ extension Action {
         case .crashAgent(let device, _), .reboot(let device), .fillDisk(let device), .setClock(let device, _),
             .image(let device), .putBack(let device), .crashApp(let device, _), .reinstallApp(let device, _),
             .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
-            .forge(let device, _):
+            .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .refuse(let device, _),
+            .display(let device, _), .enterCode(let device, _, _):
             device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
         case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .saveBroker, .crashController,
-            .backUpController, .putBackController, .setControllerClock, .pause:
+            .backUpController, .putBackController, .setControllerClock, .question, .renewTrust, .pause:
             nil
         }
     }
@@ -155,7 +166,8 @@ extension Action {
     var app: Int? {
         switch self {
         case .crashApp(_, let app), .reinstallApp(_, let app), .answer(_, let app), .attempt(_, let app),
-            .retire(_, let app), .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)):
+            .retire(_, let app), .refuse(_, let app), .display(_, let app), .enterCode(_, let app, _),
+            .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)):
             app
         default: nil
         }

@@ -4,15 +4,24 @@
 /// mistake would have it.
 package enum Fault: String, CaseIterable, Sendable {
     // The device's store
-    case marksNotStored, appsNotStored, eventsNotStored, bootNotStored
-    // Around the device's core
-    case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, tombstonesIgnored, signaturesNotChecked
-    case barrierNotAwaited, helloNotAwaited, statusesLost, eventsNotSentAgain, presenceNotRepeated
-    case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, deliveriesLost, membershipIgnored
-    case groupMetaIgnored
+    case marksNotStored, appsNotStored, eventsNotStored, bootNotStored, latchNotStored, documentsNotStored
+    case groupsNotStored, clockNotStored, trustNotStored, dropsNotStored, levelClocksNotStored, transactionsHalved
+    // Around the device's core: what it says and does
+    case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, keysMadeAnew, keysDestroyedEarly
+    case statusesLost, sequenceNotRaised, oldMessagesSentAgain, eventsNotSentAgain, eventsCountedTwice
+    case presenceNotRepeated, endNotAnnounced, subscriptionsIncomplete
+    case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered
+    // What it takes in
+    case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection
+    case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
+    case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
+    case ticksDropped, wallClockTrusted, wrongCodesTaken
+    case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
     case answersNotResumed
     // The controller
-    case answersBeforeCommit, noRepair, noHello, marksTooEarly, eventsForgotten, statusesNotTaken
-    case newerIgnored, changesNotPublished, presenceNotTaken
+    case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
+    case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
+    case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
+    case presenceNotTaken, retainedPresenceTaken, willsTaken
 }

@@ -24,5 +24,10 @@ package enum Law: String, CaseIterable, Sendable {
     case bounded = "memory and queues are bounded"
     case ends = "every state that is not final ends"
     case sameStore = "the real store keeps what the model of it keeps"
+    case continues = "what was in force goes on without contact"
+    case limits = "offline limits are neither early nor late"
+    case codes = "a level that needs a code has had it"
+    case keys = "an app that is not retired keeps its keys"
+    case whole = "authorization comes last and goes first"
     case total = "no input makes a part fail"
 }

@@ -11,6 +11,9 @@ extension Machine {
         case .keysDestroyedLast:
             return effects.filter { !isDestruction($0) } + effects.filter(isDestruction)
         case .keysNotDestroyed: return effects.filter { !isDestruction($0) }
+        case .keysDestroyedEarly: return unauthorized(effects).map(DeviceEffect.destroyKeys) + effects
+        case .gainsFirst: return effects.filter { !isTold($0) } + effects.filter(isGain) + effects.filter(isOtherTold)
+        case .lossesLast: return effects.filter { !isTold($0) } + effects.filter(isOtherTold) + effects.filter(isGain)
         default: return effects.compactMap(altered)
         }
     }
@@ -18,11 +21,53 @@ extension Machine {
     private func isStore(_ effect: DeviceEffect) -> Bool { if case .store = effect { true } else { false } }
     private func isDestruction(_ effect: DeviceEffect) -> Bool { if case .destroyKeys = effect { true } else { false } }
 
+    private func isTold(_ effect: DeviceEffect) -> Bool {
+        if case .send(_, .deliver(_, .policy)) = effect { true } else { false }
+    }
+    /// What is told of authorization, whatever it is.
+    private func isGain(_ effect: DeviceEffect) -> Bool {
+        if case .send(_, .deliver(_, .policy(.auth, _))) = effect { true } else { false }
+    }
+    private func isOtherTold(_ effect: DeviceEffect) -> Bool { isTold(effect) && !isGain(effect) }
+
+    private func unauthorized(_ effects: [DeviceEffect]) -> [AppID] {
+        var apps: [AppID] = []
+        for case .store(let changes) in effects {
+            for case .app(let app) in changes where app.authState == .unauthorized && app.managed == .managed {
+                apps.append(app.id)
+            }
+        }
+        return apps
+    }
+
+    /// What the agent's process does not hear of.
+    func isDropped(_ event: DeviceEvent) -> Bool {
+        switch (world.fault, event) {
+        case (.ticksDropped, .tick), (.readyDropped, .frame(_, .ready)), (.retireIgnored, .frame(_, .retire)): true
+        case (.acknowledgementsDropped, .frame(_, .acknowledge)), (.returnsDropped, .frame(_, .delivered)):
+            world.noise.chance(20)
+        default: false
+        }
+    }
+
+    /// An event that is sent again as one of another boot.
+    func countedTwice(_ payload: [UInt8], _ address: Address) -> [UInt8] {
+        guard case .reply(_, let app, .event) = address,
+            var event = try? AppEvent(wire: payload, device: id, app: app),
+            !watch.sentEvents.insert(Watch.key(KeptEvent(body: .event(event)))).inserted
+        else { return payload }
+        event.header.boot += 1
+        return event.json
+    }
+
     private func altered(_ effect: DeviceEffect) -> DeviceEffect? {
         switch effect {
         case .store(let changes):
             watch.unstored = changes
             return .store(changes.compactMap(altered))
+        case .report(var status) where world.fault == .sequenceNotRaised:
+            status.order.sequence = 1
+            return .report(status)
         case .report where world.fault == .statusesLost:
             return world.noise.chance(20) ? nil : effect
         case .publish(.presence, _, _) where world.fault == .presenceNotRepeated:
@@ -43,15 +88,32 @@ extension Machine {
 
     private func altered(_ change: StoreChange) -> StoreChange? {
         switch (world.fault, change) {
-        case (.marksNotStored, .mark), (.appsNotStored, .app), (.eventsNotStored, .event): nil
-        case (.bootNotStored, .started(let boot, let owner)): .started(boot: max(1, boot - 1), owner)
-        default: change
+        case (.marksNotStored, .mark), (.appsNotStored, .app), (.eventsNotStored, .event): return nil
+        case (.latchNotStored, .app(var app)):
+            app.latch = nil
+            return .app(app)
+        case (.levelClocksNotStored, .app(var app)):
+            app.levelClocks = [:]
+            return .app(app)
+        case (.documentsNotStored, .document(_, .some)), (.groupsNotStored, .groups), (.clockNotStored, .clock),
+            (.trustNotStored, .trust), (.dropsNotStored, .dropEvents):
+            return nil
+        case (.bootNotStored, .started(let boot, let owner)): return .started(boot: max(1, boot - 1), owner)
+        default: return change
         }
     }
 
     func altered(_ payload: [UInt8], at address: Address?) -> [UInt8]? {
-        switch address {
-        case .desired?, .groupMeta?, .membership?: break
+        switch (address, world.fault) {
+        case (.desired?, _), (.groupMeta?, _), (.membership?, _): break
+        case (.trust?, .trustIgnored), (.received?, .marksIgnored), (.heartbeat?, .heartbeatsIgnored),
+            (.presence(.device)?, .ownPresenceIgnored):
+            return nil
+        case (.hello?, .helloOfAnyConnection):
+            guard let signed = try? SignedDocument(wire: payload),
+                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return payload }
+            return hello.connection == watch.connection ? payload : ownHello(hello.clock.at)
         default: return payload
         }
         guard let address, let signed = try? SignedDocument(wire: payload), signed.kind == .desired,

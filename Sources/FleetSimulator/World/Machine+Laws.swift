@@ -3,87 +3,122 @@ import DeviceAgent
 import FleetController
 import FleetProtocol
 
-/// What somebody beside a device has seen of it: what the laws are about.
-struct Watch {
-    /// Events that a transaction has kept: the controller will have them.
-    var promised: [FleetStore.StoredEvent: KeptEvent] = [:]
-    private(set) var connection: RandomID?
-    private var asked: [Int64: Set<AppID>] = [:]
-    private var fetched: Set<AppID> = []
-    private var isGreeted = false
-    /// What was certain on the connection that has just ended: its last messages may still wait for the core.
-    var before: Set<AppID> = []
-    var newest: [Address: Int64] = [:]
-    /// Each app's record as its core last wanted it stored.
-    var records: [AppID: AppRecord] = [:]
-    var orders: [AppID: ReportOrder] = [:]
-    var isPresenceSaid = false
-    /// What a deliberate fault keeps from the store: it was promised all the same.
-    var unstored: [StoreChange] = []
-    var sentEvents: Set<FleetStore.StoredEvent> = []
-
-    mutating func stored(_ changes: [StoreChange]) {
-        for case .event(let event) in changes + unstored { promised[Self.key(event)] = event }
-        unstored = []
+extension Machine {
+    /// The laws of one moment: what the core has decided just now.
+    func checkStep(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
+        guard let core else { return }
+        if core.state.events.count > DeviceCore.maximumEvents { world.fail(.bounded, "\(name) keeps too many events") }
+        if core.trust.version < watch.trust {
+            world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
+        }
+        watch.trust = core.trust.version
+        for case .store(let changes) in effects { for case .app(let app) in changes { check(app) } }
+        checkAttempts(events, effects)
+        if !wasPutBack, let contact = watch.contact { checkLimits(core, contact) }
     }
 
-    static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
-        let header = event.header
-        return FleetStore.StoredEvent(
-            device: header.device, incarnation: header.incarnation, boot: header.boot, number: header.number)
-    }
-
-    mutating func connected(_ name: RandomID) {
-        disconnected()
-        connection = name
-    }
-
-    mutating func disconnected() {
-        if isGreeted { before = fetched }
-        connection = nil
-        asked = [:]
-        fetched = []
-        isGreeted = false
-        isPresenceSaid = false
-    }
-
-    mutating func asked(_ filters: [TopicFilter], _ barrier: Int64, of device: DeviceID) {
-        asked[barrier] = Set(
-            filters.compactMap { filter in
-                if case .aspects(.device(device), let app) = filter { app } else { nil }
-            })
-    }
-
-    mutating func received(_ address: Address?, _ payload: [UInt8]) {
-        switch address {
-        case .barrier?:
-            guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == connection else {
-                return
+    /// Each attempt that an app has reported is kept.
+    private func checkAttempts(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
+        var reported = 0
+        for case .frame(_, .blocked) in events { reported += 1 }
+        guard reported > 0 else { return }
+        var kept = 0
+        for case .store(let changes) in effects {
+            for case .event(let event) in changes {
+                if case .event(let event) = event.body, event.kind == .blocked { kept += 1 }
             }
-            fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
-        case .hello?:
-            guard let connection, let signed = try? SignedDocument(wire: payload),
-                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
-            else { return }
-            if hello.connection == connection { isGreeted = true }
-        default: break
+        }
+        if kept != reported { world.fail(.kept, "\(name): of \(reported) blocked attempts \(kept) were kept") }
+    }
+
+    /// A transaction stands.
+    func stored(_ changes: [StoreChange]) {
+        if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
+            world.fail(.once, "\(name): \(problem)")
         }
     }
 
-    func isCertain(_ app: AppID) -> Bool { isGreeted && fetched.contains(app) || before.contains(app) }
-}
-
-extension Machine {
-    /// The laws of one moment: what the core has decided just now.
-    func checkStep(_ effects: [DeviceEffect]) {
+    /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.
+    func checkStart() {
         guard let core else { return }
-        if core.state.events.count > DeviceCore.maximumEvents { world.fail(.bounded, "\(name) keeps too many events") }
-        for case .store(let changes) in effects { for case .app(let app) in changes { check(app) } }
+        let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
+        for (id, was) in disk.state.apps {
+            guard let now = core.state.apps[id], !isLimited else { continue }
+            for policy in Policy.allCases where policy != .logLevel && was[policy].value != now[policy].value {
+                world.fail(
+                    .continues,
+                    "\(name)/\(id): at the agent's start \(policy.rawValue) went from \(was[policy].value) to"
+                        + " \(now[policy].value)")
+            }
+        }
+    }
+
+    // MARK: Offline limits
+
+    /// How late a limit may be noticed: running time is looked at when it is due, the wall clock with the next tick.
+    private static let (tolerance, wallTolerance): (Int64, Int64) = (2_000, 62_000)
+
+    private func checkLimits(_ core: DeviceCore, _ contact: Watch.Contact) {
+        let known = watch.apart(contact, at: runningTime).known
+        let wall = clock.wall.milliseconds - contact.wall.milliseconds
+        for app in core.state.apps.values {
+            guard app.latch == nil, let offline = app.secureServices.offline else { continue }
+            if let limit = offline.wipeAfter, known >= limit * 1_000 + Self.tolerance {
+                world.fail(.limits, "\(name)/\(app.id): not wiped after \(known / 1_000) s without contact")
+            }
+            guard let limit = offline.blockAfter, app.authState == .authorized else { continue }
+            if known >= limit * 1_000 + Self.tolerance || wall >= limit * 1_000 + Self.wallTolerance {
+                world.fail(.limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")
+            }
+        }
+    }
+
+    /// What is out of contact by its own account has been so for long enough.
+    private func checkOutOfContact(_ app: AppRecord, was old: AppRecord) {
+        guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack else { return }
+        guard let contact = watch.contact else {
+            return world.fail(.limits, "\(name)/\(app.id): out of contact, and there has been none")
+        }
+        let most = watch.apart(contact, at: runningTime).most
+        let wall = clock.wall.milliseconds - contact.wall.milliseconds
+        let limits = old.secureServices.offline
+        if app.latch?.reason == .outOfContact, old.latch == nil {
+            guard let limit = limits?.wipeAfter, most >= limit * 1_000 - 100 else {
+                return world.fail(.limits, "\(name)/\(app.id): wiped after \(most / 1_000) s without contact")
+            }
+        } else if app.latch == nil {
+            guard let limit = limits?.blockAfter, max(most, wall) >= limit * 1_000 - 100 else {
+                return world.fail(.limits, "\(name)/\(app.id): blocked after \(max(most, wall) / 1_000) s without contact")
+            }
+        }
+    }
+
+    // MARK: Keys
+
+    func checkDestruction(of app: AppID) {
+        watch.keys[app] = nil
+        if let record = core?.state.apps[app], record.latch == nil, record.hasKeys, disk.keys[app] != nil {
+            world.fail(.keys, "\(name)/\(app): its keys are destroyed, and it is not retired")
+        }
+    }
+
+    func checkKeys(of app: AppID) {
+        if let known = watch.keys[app], known != disk.keys[app] {
+            world.fail(.keys, "\(name)/\(app): it has other keys than before")
+        }
+        watch.keys[app] = disk.keys[app]
     }
 
     private func check(_ app: AppRecord) {
         let id = app.id
         guard let old = watch.records.updateValue(app, forKey: id) else { return }
+        visit(old, app)
+        checkOutOfContact(app, was: old)
+        if app.logLevel.isSensitive, app.logLevel > old.logLevel, World.needsCode(id), !watch.codes.contains(id),
+            !wasPutBack
+        {
+            world.fail(.codes, "\(name)/\(id): it logs at \(app.logLevel), and nobody has typed its code")
+        }
         for policy in Policy.allCases {
             let (was, now) = (old[policy], app[policy])
             if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
@@ -140,6 +175,18 @@ extension Machine {
         }
     }
 
+    /// The laws of what reaches the broker.
+    func checkArrived(_ topic: String, _ payload: [UInt8], _ isRetained: Bool) {
+        guard isRetained, topic.hasSuffix("/status"), !wasPutBack, let incarnation = number("incarnation", in: payload),
+            let boot = number("boot", in: payload), let sequence = number("seq", in: payload)
+        else { return }
+        let order = ReportOrder(incarnation: incarnation, boot: boot, sequence: sequence)
+        if let last = watch.arrived[topic], order < last {
+            world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
+        }
+        watch.arrived[topic] = order
+    }
+
     private func isKept(_ event: FleetStore.StoredEvent) -> Bool {
         disk.state.events.contains { Watch.key($0) == event }
     }
@@ -149,6 +196,7 @@ extension Machine {
         guard let app, let record = core?.state.apps[app.id] else { return }
         switch frame {
         case .ready(let properties):
+            watch.shown[app.id] = properties
             checkKeys(of: record)
             for value in properties.values { checkUnforged(value, app.id) }
         case .deliver(_, .policy(let value, _)):
@@ -156,10 +204,28 @@ extension Machine {
                 world.fail(.erased, "\(name)/\(app.id): told that it is retired while its keys are there")
             }
             checkUnforged(value, app.id)
+            checkOrder(value, record)
+            watch.shown[app.id]?[value.policy] = value
         default: break
         }
         if disk.state.apps[app.id] != record, case .deliver = frame {
             world.fail(.stored, "\(name)/\(app.id): told before its store")
+        }
+    }
+
+    /// An app is authorized when it has all the rest, and nothing else comes before a loss.
+    private func checkOrder(_ value: PolicyValue, _ record: AppRecord) {
+        guard let shown = watch.shown[record.id], value.policy != .secureServices else { return }
+        if case .auth(.authorized, _) = value {
+            for policy in Policy.allCases where policy != .auth && policy != .secureServices {
+                guard shown[policy] != record[policy].value else { continue }
+                world.fail(
+                    .whole,
+                    "\(name)/\(record.id): authorized while \(policy.rawValue) is \(shown[policy]), not"
+                        + " \(record[policy].value)")
+            }
+        } else if value.policy != .auth, record.authState != .authorized, case .auth(.authorized, _) = shown[.auth] {
+            world.fail(.whole, "\(name)/\(record.id): \(value.policy.rawValue) was told before a loss of authorization")
         }
     }
 

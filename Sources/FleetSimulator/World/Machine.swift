@@ -27,6 +27,7 @@ final class Machine: BusClient {
     // The clocks
     private var bootedAt: Int64 = 0
     private var boots = 0
+    private var isOn = false
     private var wallOffset: Int64 = 0
     // The bus
     private var connection: Connection?
@@ -34,6 +35,12 @@ final class Machine: BusClient {
     private var links: [Int64: AppProcess] = [:]
     private var lastLink: Int64 = 0
     private var lastKey = 0
+    /// Where a person waits whether the code that was typed is right.
+    private(set) var codeLinks: Set<Int64> = []
+    private var unpluggedUntil: Int64 = 0
+    /// What the last connection said last, which a library may say again.
+    private var lastSaid: [(topic: String, payload: [UInt8])] = []
+    private var isAboutToSayAgain = false
     var watch = Watch()
 
     init(_ number: Int, _ world: World) throws {
@@ -57,14 +64,19 @@ final class Machine: BusClient {
     var clock: Now {
         Now(
             wall: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + wallOffset),
-            uptime: world.now - bootedAt + 10_000, bootID: "boot-\(boots)")
+            uptime: uptime + (world.fault == .wallClockTrusted ? max(0, wallOffset) : 0), bootID: "boot-\(boots)")
     }
+
+    private var uptime: Int64 { world.now - bootedAt + 10_000 }
+    /// How long it has run in all its boots.
+    var runningTime: Int64 { watch.earlierBoots + uptime }
 
     // MARK: The machine
 
     func switchOn() {
         boots += 1
         bootedAt = world.now
+        isOn = true
         startAgent()
         for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
     }
@@ -72,11 +84,21 @@ final class Machine: BusClient {
     func reboot() {
         crash(isRestarting: false)
         for app in apps { app.crash() }
+        if isOn { watch.boots(after: uptime) }
+        isOn = false
         world.after(world.noise.milliseconds(500...10_000)) { [unowned self] in
+            guard !isOn else { return }
+            isOn = true
             boots += 1
             bootedAt = world.now
             startAgent()
         }
+    }
+
+    /// The network is gone, for the device alone.
+    func unplug(for time: Int64) {
+        unpluggedUntil = world.now + time
+        cut(noticedAfter: world.noise.milliseconds(1...45_000))
     }
 
     func setClock(by seconds: Int64) { wallOffset += seconds * 1_000 }
@@ -90,7 +112,7 @@ final class Machine: BusClient {
         image.replace(by: image)
         disk.replace(by: image)
         wasPutBack = true
-        watch = Watch()
+        watch = Watch(earlierBoots: watch.earlierBoots)
         world.after(500) { [unowned self] in startAgent() }
     }
 
@@ -105,15 +127,16 @@ final class Machine: BusClient {
             enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
             enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
             world.controller.enrolments[id] = enrollment.incarnation
-            watch = Watch()
+            watch = Watch(earlierBoots: watch.earlierBoots)
         }
         startAgent()
+        connect()
     }
 
     // MARK: The agent's process
 
     private func startAgent() {
-        guard core == nil else { return }
+        guard core == nil, isOn else { return }
         do {
             run += 1
             watch.records = disk.state.apps
@@ -123,6 +146,7 @@ final class Machine: BusClient {
                 enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state, signatures: signatures,
                 at: clock)
             if let difference = try disk.difference() { world.fail(.sameStore, "\(name): \(difference)") }
+            checkStart()
             world.say(name, "the agent starts")
             work([.tick])
             connect()
@@ -133,16 +157,43 @@ final class Machine: BusClient {
 
     func kill() { crash(isRestarting: true) }
 
+    /// The agent is asked to end: it says goodbye, and goes when that has been said.
+    func stop() {
+        guard core != nil else { return }
+        world.say(name, "the agent is asked to end")
+        closeLinks()
+        if world.fault != .endNotAnnounced { work(inbox + [.stopping]) }
+        inbox = []
+        guard core != nil else { return }
+        if let connection {
+            self.connection = nil
+            let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
+            let isSaid = watch.isPresent
+            world.broker.leave(connection) { [unowned self] in
+                guard isSaid, let said = world.broker.retained[topic],
+                    let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
+                else { return }
+                world.fail(.presence, "\(name) has left in good order, and is said to be online")
+            }
+        }
+        crash(isRestarting: true)
+    }
+
+    private func closeLinks() {
+        for (number, app) in links.sorted(by: { $0.key < $1.key }) { app.lostLink(number) }
+        links = [:]
+        codeLinks = []
+    }
+
     private func crash(isRestarting: Bool) {
         guard core != nil else { return }
-        world.say(name, "the agent is killed")
+        world.say(name, "the agent is gone")
         core = nil
         run += 1
         inbox = []
         wakesAt = nil
         effectsLeft = nil
-        for (number, app) in links.sorted(by: { $0.key < $1.key }) { app.lostLink(number) }
-        links = [:]
+        closeLinks()
         if let connection {
             self.connection = nil
             world.broker.cut(connection, noticedAfter: world.noise.chance(70) ? 0 : world.noise.milliseconds(1...5_000))
@@ -152,7 +203,7 @@ final class Machine: BusClient {
     }
 
     private func post(_ event: DeviceEvent) {
-        guard core != nil else { return }
+        guard core != nil, world.fault == nil || !isDropped(event) else { return }
         inbox.append(event)
         guard !isWorkDue else { return }
         isWorkDue = true
@@ -167,11 +218,18 @@ final class Machine: BusClient {
     private func work(_ events: [DeviceEvent]) {
         guard core != nil else { return }
         let now = clock
-        for event in events { core?.handle(event, at: now) }
+        let run = run
+        for event in events {
+            visit(event)
+            if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
+            core?.handle(event, at: now)
+        }
         guard let effects = core?.takeEffects(at: now) else { return }
-        checkStep(effects)
+        checkStep(events, effects)
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
+        guard self.run == run else { return }
+        watch.performed(at: runningTime, now.wall)
         wakeLater()
     }
 
@@ -193,21 +251,29 @@ final class Machine: BusClient {
                 guard left > 0 else { return crash(isRestarting: true) }
                 effectsLeft = left - 1
             }
+            visit(effect)
             switch effect {
-            case .destroyKeys(let app): disk.keys[app] = nil
+            case .destroyKeys(let app):
+                checkDestruction(of: app)
+                disk.keys[app] = nil
             case .createKeys(let app):
-                if disk.keys[app] == nil {
+                if disk.keys[app] == nil || world.fault == .keysMadeAnew {
                     lastKey += 1
                     disk.keys[app] = lastKey
                 }
+                checkKeys(of: app)
             case .store(let changes):
                 if isDiskFull {
                     isDiskFull = false
                     world.say(name, "the disk is full")
                     return crash(isRestarting: true)
                 }
+                if world.fault == .transactionsHalved, world.noise.chance(10) {
+                    try? disk.apply(Array(changes.prefix(changes.count / 2)))
+                    return crash(isRestarting: true)
+                }
                 do { try disk.apply(changes) } catch { return world.fail(.total, "\(name): \(error)") }
-                watch.stored(changes)
+                stored(changes)
             case .subscribe(let filters, let barrier): subscribe(filters, barrier)
             case .unsubscribe(let filters):
                 guard let connection else { continue }
@@ -219,11 +285,20 @@ final class Machine: BusClient {
                 checkTold(status)
                 if connection != nil { publish(status.wire, to: status.address, retain: true) }
             case .send(let link, let frame):
+                if case .codeResult = frame, codeLinks.remove(link.number) != nil {
+                    post(.linkClosed(link))
+                    continue
+                }
                 checkSent(frame, to: links[link.number])
                 links[link.number]?.receive(frame, on: link.number)
             case .close(let link):
                 if let app = links.removeValue(forKey: link.number) { app.lostLink(link.number) }
-            case .display, .checkCode: break
+            case .display(let link, let number, _):
+                if world.fault == .displaysNotAnswered, world.noise.chance(50) { continue }
+                later { $0.post(.displayed(link, id: number, true)) }
+            case .checkCode(let check, let text, _):
+                let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
+                later { $0.post(.codeChecked(check, isRight: isRight)) }
             case .log(let entry):
                 world.say(name, "logs: \(entry.message) \(entry.detail ?? "") \(entry.app?.text ?? "")")
             }
@@ -231,21 +306,45 @@ final class Machine: BusClient {
         }
     }
 
+    /// Something that the process waits for.
+    private func later(_ body: @escaping (Machine) -> Void) {
+        let run = run
+        world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
+    }
+
     // MARK: The bus
 
     private func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
         guard let connection else { return }
         world.say(name, "publishes \(address.path)")
-        world.broker.send(address.topic(in: SimulatedFleet.id), payload, retain: retain, on: connection)
+        let topic = address.topic(in: SimulatedFleet.id)
+        if world.fault == .oldMessagesSentAgain { sayAgain(topic, payload, retain, on: connection) }
+        world.broker.send(
+            topic, world.fault == .eventsCountedTwice ? countedTwice(payload, address) : payload, retain: retain,
+            on: connection)
+    }
+
+    /// As a client that keeps its old messages in flight does, behind the subscriptions of a new connection.
+    private func sayAgain(_ topic: String, _ payload: [UInt8], _ retain: Bool, on connection: Connection) {
+        if isAboutToSayAgain, topic.hasSuffix("/status") {
+            isAboutToSayAgain = false
+            world.broker.send(topic, payload, retain: retain, on: connection)
+            for old in lastSaid { world.broker.send(old.topic, old.payload, retain: true, on: connection) }
+            lastSaid = []
+        } else if topic.hasSuffix("/status") {
+            lastSaid = lastSaid.suffix(2) + [(topic, payload)]
+        }
     }
 
     private func connect() {
         guard let core, connection == nil else { return }
+        guard world.isCalm || world.now >= unpluggedUntil else { return retry() }
         let random = RandomID.random(using: &world.noise)
         let will = core.will(connection: random, at: clock.wall)
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made
+        isAboutToSayAgain = true
         watch.connected(random)
         world.after(world.delay()) { [unowned self] in
             guard made.isClientThere, connection === made else { return }
@@ -256,7 +355,8 @@ final class Machine: BusClient {
 
     private func retry() {
         let run = run
-        world.after(world.isCalm ? 100 : world.noise.milliseconds(50...2_000)) { [unowned self] in
+        let rest = max(0, min(unpluggedUntil - world.now, 5_000))
+        world.after(world.isCalm ? 100 : world.noise.milliseconds(50...2_000) + rest) { [unowned self] in
             if self.run == run { connect() }
         }
     }
@@ -296,23 +396,28 @@ final class Machine: BusClient {
             post(.subscribed(barrier: barrier))
             post(.message(topic: Address.barrier(user).topic(in: SimulatedFleet.id), payload: marker.json))
         }
-        world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: barrier, on: connection)
+        var texts = filters.map { $0.text(in: SimulatedFleet.id) }
+        if world.fault == .subscriptionsIncomplete, world.noise.chance(10) {
+            texts.remove(at: world.noise.below(texts.count))
+        }
+        world.broker.subscribe(texts, token: barrier, on: connection)
     }
 
     func subscribed(_ token: Int64, on connection: Connection) {
         guard connection === self.connection else { return }
+        watch.subscribed()
         post(.subscribed(barrier: token))
-        if world.fault == .helloNotAwaited, let hello = ownHello {
+        if world.fault == .helloNotAwaited, let hello = ownHello(clock.wall) {
             post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
         }
     }
 
-    private var ownHello: [UInt8]? {
+    func ownHello(_ time: Timestamp) -> [UInt8]? {
         guard let name = watch.connection, let latest = try? world.controller.store.latest() else { return nil }
         let topic = Address.hello(id).topic(in: SimulatedFleet.id)
         let hello = Hello(
             clock: ControllerClock(
-                fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: clock.wall),
+                fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: time),
             device: id, connection: name, received: nil)
         return try? SignedDocument(signing: hello.json, as: .hello, with: world.fleet.signingKey).wire
     }
@@ -320,9 +425,13 @@ final class Machine: BusClient {
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard connection === self.connection else { return }
         let address = Address(topic: topic, in: SimulatedFleet.id)
-        guard let payload = world.fault == nil ? payload : altered(payload, at: address) else { return }
+        visit(messageAt: topic)
         watch.received(address, payload)
+        guard let payload = world.fault == nil ? payload : altered(payload, at: address) else { return }
         world.say(name, "receives \(topic)")
+        if world.fault == .heartbeatsTakenForHello, address == .heartbeat, let hello = ownHello(clock.wall) {
+            post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
+        }
         post(.message(topic: topic, payload: payload))
     }
 
@@ -340,8 +449,22 @@ final class Machine: BusClient {
         world.after(world.delay()) { [unowned self] in post(.linkClosed(LinkID(number))) }
     }
 
+    static let rightCode = "right"
+
+    /// A person types a code, on a connection of its own.
+    func enterCode(for app: AppID, isRight: Bool) {
+        guard core != nil else { return }
+        lastLink += 1
+        codeLinks.insert(lastLink)
+        if isRight { watch.codes.insert(app) }
+        post(.frame(LinkID(lastLink), .code(app, isRight ? Self.rightCode : "wrong")))
+    }
+
+    func refuse(_ app: AppID) { post(.registrationRefused(app, reason: "another user's process")) }
+
     func receive(_ frame: AppFrame, on number: Int64) {
-        guard links[number] != nil else { return }
+        guard let app = links[number] else { return }
+        watch.noted(frame, of: app)
         if case .register(let registration) = frame {
             post(.registered(LinkID(number), registration))
         } else {

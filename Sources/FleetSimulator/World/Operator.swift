@@ -16,6 +16,9 @@ final class Operator: BusClient {
         let topic: String
         let payload: [UInt8]
         let until: Int64
+        let verb: Verb
+        /// What a change was made from.
+        let basedOn: (address: Address, revision: Int64)?
     }
 
     init(_ number: Int, _ world: World) {
@@ -32,14 +35,14 @@ final class Operator: BusClient {
         lost(connection)
     }
 
-    func ask(_ verb: Verb, _ body: JSONValue) {
+    func ask(_ verb: Verb, _ body: JSONValue, basedOn: (address: Address, revision: Int64)? = nil) {
         let id = RandomID.random(using: &world.noise)
         let request = Request(
             id: id, replyTo: Name(unchecked: "here"),
             notAfter: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + 60_000), body: body)
         let asked = Asked(
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
-            until: world.now + 60_000)
+            until: world.now + 60_000, verb: verb, basedOn: basedOn)
         waiting.append(asked)
         send(asked)
     }
@@ -80,14 +83,20 @@ final class Operator: BusClient {
             return
         }
         answers[response.id] = payload
+        let asked = waiting.first { $0.id == response.id }
         waiting.removeAll { $0.id == response.id }
         switch response.result {
         case .success(let body, _):
             world.say(name, "is answered: done")
-            if let change = try? ChangeResponse(json: body.json, limit: Response.maximumSize) {
-                world.controller.promised(change)
+            world.visit("request", asked?.verb.rawValue ?? "unknown", "ok")
+            if asked?.verb.isChange == true,
+                let change = try? ChangeResponse(json: body.json, limit: Response.maximumSize)
+            {
+                world.controller.promised(change, basedOn: asked?.basedOn)
             }
-        case .failure(let failure): world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
+        case .failure(let failure):
+            world.visit("request", asked?.verb.rawValue ?? "unknown", "refused")
+            world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
         }
     }
 

@@ -13,6 +13,8 @@ extension Schedule {
         var steps: [Step] = []
         for _ in 0..<count {
             at += random.chance(40) ? random.milliseconds(0...30) : random.milliseconds(0...2_500)
+            // Limits that count minutes need minutes in which little happens.
+            if random.chance(2) { at += random.milliseconds(20_000...200_000) }
             steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker)))
         }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
@@ -27,7 +29,7 @@ extension Action {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
-        switch random.below(100) {
+        switch random.below(112) {
         case 0..<38: self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps))
         case 38..<46: self = .crashAgent(device, effects: random.below(12))
         case 46..<48: self = .reboot(device)
@@ -46,10 +48,20 @@ extension Action {
         case 80..<84: self = .crashBroker(downFor: random.milliseconds(1...3_000))
         case 84..<85: self = .stopBroker(downFor: random.milliseconds(1...3_000))
         case 85..<88: self = .saveBroker
-        case 88..<94: self = .crashController(effects: random.below(12), downFor: random.milliseconds(1...3_000))
+        case 88..<94:
+            let isLong = random.chance(10)
+            self = .crashController(
+                effects: random.below(12), downFor: random.milliseconds(isLong ? 60_000...300_000 : 1...3_000))
         case 94..<95: self = .backUpController
         case 95..<96: self = .putBackController
         case 96..<97: self = .setControllerClock([-3_600, -30, 30, 86_400][random.below(4)])
+        case 97..<99: self = .stopAgent(device)
+        case 99..<102: self = .unplug(device, random.milliseconds(random.chance(30) ? 1_000...20_000 : 60_000...300_000))
+        case 102..<103: self = .refuse(device, app)
+        case 103..<104: self = .display(device, app)
+        case 104..<107: self = .enterCode(device, app, isRight: random.chance(60))
+        case 107..<109: self = .question(random.below(Schedule.operators), random.below(7))
+        case 109..<111: self = .renewTrust
         default: self = .pause
         }
     }

@@ -66,6 +66,20 @@ package enum Action: Hashable, Sendable {
     case putBackController
     case setControllerClock(Int64)
     case forge(Int, Forgery)
+    /// The agent is asked to end, and starts again.
+    case stopAgent(Int)
+    /// The device has no network, for milliseconds.
+    case unplug(Int, Int64)
+    /// Some process wants to be an app that it may not be.
+    case refuse(Int, Int)
+    /// An app shows something to the person at the device.
+    case display(Int, Int)
+    /// A person types a debug code for an app.
+    case enterCode(Int, Int, isRight: Bool)
+    /// An operator asks one of the reading verbs.
+    case question(Int, Int)
+    /// The fleet's root key signs a newer set of keys, and the controller starts with it.
+    case renewTrust
     case pause
 }
 

@@ -14,7 +14,8 @@ struct SimulatedFleet: Sendable {
     let rootKey: SigningKey
     let signingKey: SigningKey
     let strangerKey: SigningKey
-    let identity: FleetIdentity
+    /// As the root key has renewed them: a further key is trusted, then it signs.
+    let identities: [FleetIdentity]
     let trust: SignedDocument
     let checked: SignatureCheck
 
@@ -25,10 +26,19 @@ struct SimulatedFleet: Sendable {
         rootKey = try SigningKey(secret: [UInt8](repeating: 1, count: 32))
         signingKey = try SigningKey(secret: [UInt8](repeating: 2, count: 32))
         strangerKey = try SigningKey(secret: [UInt8](repeating: 3, count: 32))
-        let document = TrustDocument(
-            fleet: uuid, fleetID: Self.id, version: 1, issuedAt: Self.begin, keys: [signingKey.publicKey])
-        trust = try SignedDocument(signing: document.json, as: .trust, with: rootKey)
-        identity = try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: signingKey, trustWire: trust.wire)
+        let nextKey = try SigningKey(secret: [UInt8](repeating: 4, count: 32))
+        let stages = [[signingKey], [signingKey, nextKey], [nextKey, signingKey]]
+        var wires: [SignedDocument] = []
+        for (index, keys) in stages.enumerated() {
+            let document = TrustDocument(
+                fleet: uuid, fleetID: Self.id, version: Int64(index + 1), issuedAt: Self.begin,
+                keys: keys.map(\.publicKey))
+            wires.append(try SignedDocument(signing: document.json, as: .trust, with: rootKey))
+        }
+        trust = wires[0]
+        identities = try zip(stages, wires).map { [uuid] keys, trust in
+            try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: keys[0], trustWire: trust.wire)
+        }
         let known = Known()
         checked = SharedVerification(SignatureCheck { document, key in known.isValid(document, key) }).check
     }

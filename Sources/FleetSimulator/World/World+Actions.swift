@@ -30,11 +30,24 @@ extension World {
         case .putBackController: controller.putBack()
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
+        case .stopAgent(let device): machines[device].stop()
+        case .unplug(let device, let time): machines[device].unplug(for: time)
+        case .refuse(let device, let app): machines[device].refuse(machines[device].apps[app].id)
+        case .display(let device, let app): machines[device].apps[app].display()
+        case .enterCode(let device, let app, let isRight):
+            machines[device].enterCode(for: machines[device].apps[app].id, isRight: isRight)
+        case .question(let person, let verb):
+            let verb = Self.questions[verb]
+            operators[person].ask(
+                verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(ListRequest(app: appID(0))))
+        case .renewTrust: controller.renewTrust()
         case .pause: break
         }
     }
 
     // MARK: Operators
+
+    private static let questions: [Verb] = [.groups, .devices, .apps, .policies, .status, .progress, .history]
 
     private func ask(_ person: Operator, _ change: Change) {
         switch change {
@@ -46,10 +59,10 @@ extension World {
                 isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
             let request = ApplyRequest(changes: [
                 .init(
-                    app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant),
+                    app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant, for: appID(app)),
                     basedOn: basedOn ?? nil)
             ])
-            person.ask(.apply, json(request))
+            person.ask(.apply, json(request), basedOn: (basedOn ?? nil).map { (address, $0) })
         case .delete(let app, let place):
             person.ask(
                 .delete, json(SelectionRequest(documents: [.init(app: appID(app), layer: layer(place), aspect: nil)])))
@@ -75,7 +88,15 @@ extension World {
         }
     }
 
-    private func value(of aspect: Aspect, _ variant: Int) -> DesiredValue {
+    /// Seconds, less than the world has to come to rest.
+    private static let levelDuration: Int64 = 5
+    private static let code = DebugCode(
+        salt: [UInt8](repeating: 1, count: 8), hash: [UInt8](repeating: 2, count: 32), n: 2, r: 1, p: 1)
+
+    /// Whether every sensitive level of this app asks for a code.
+    static func needsCode(_ app: AppID) -> Bool { app.text.utf8.last.map { $0 % 2 == 1 } ?? false }
+
+    private func value(of aspect: Aspect, _ variant: Int, for app: AppID) -> DesiredValue {
         switch aspect {
         case .auth:
             switch variant {
@@ -94,12 +115,23 @@ extension World {
         case .config: return DesiredValue(.config(["server": "\(variant)"]))
         case .secureServices:
             var value = SecureServicesValue()
-            value.isLocked = variant % 3 == 1
-            if variant == 2 { value.offline = .init(blockAfter: 5_000_000) }
+            value.isLocked = variant == 1
+            // Longer than from one heartbeat to the next.
+            switch variant {
+            case 2: value.offline = .init(blockAfter: 5_000_000)
+            case 3: value.offline = .init(blockAfter: 90)
+            case 4: value.offline = .init(blockAfter: 80, wipeAfter: 150)
+            case 5: value.offline = .init(wipeAfter: 100)
+            default: break
+            }
             return DesiredValue(.secureServices(value))
         case .logLevel:
+            let level = LogLevel.allCases[variant]
             return DesiredValue(
-                .logLevel(LogLevelWish(level: LogLevel.allCases[variant], duration: variant % 2 == 0 ? nil : 5)))
+                .logLevel(
+                    LogLevelWish(
+                        level: level, duration: variant % 2 == 0 ? nil : Self.levelDuration,
+                        code: level.isSensitive && Self.needsCode(app) ? Self.code : nil)))
         }
     }
 

@@ -14,6 +14,7 @@ extension World {
             let online = try store.onlineDevices()
             let events = try store.events()
             checkPromises(wishes)
+            controller.checkBases()
             if isForgotten(wishes) { return }
             for machine in machines {
                 guard let core = machine.core, machine.isConnected else {
@@ -23,6 +24,7 @@ extension World {
                 let layers = Layers(wishes, of: machine.id)
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
                 check(machine, events)
+                checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
             }
             try checkSummary(store)
@@ -116,6 +118,23 @@ extension World {
         }
     }
 
+    /// Nothing is left to be done, and nobody waits.
+    private func checkQuiet(_ machine: Machine, _ core: DeviceCore) {
+        if let event = (core.state.events + machine.disk.state.events).first {
+            fail(
+                .bounded,
+                "\(machine.name) still keeps event \(event.header.number) of boot \(event.header.boot)")
+        }
+        let trust = fleet.identities[controller.renewals].trust.version
+        if core.trust.version != trust {
+            fail(.convergence, "\(machine.name) has the trust document \(core.trust.version), not \(trust)")
+        }
+        if !machine.codeLinks.isEmpty { fail(.ends, "\(machine.name): somebody waits whether a code is right") }
+        for app in machine.apps where !app.displays.isEmpty {
+            fail(.ends, "\(app.name) waits whether its text was shown")
+        }
+    }
+
     private func check(_ machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]]) {
         guard !machine.wasPutBack else { return }
         for (key, kept) in machine.watch.promised {
@@ -125,6 +144,9 @@ extension World {
             }
             let isEqual = (1...max(1, key.number)).contains { kept.wire(oldest: $0) == stored }
             if !isEqual { fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored otherwise") }
+        }
+        for key in events.keys where key.device == machine.id && !machine.watch.kept.contains(key) {
+            fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored, and there is none")
         }
     }
 
@@ -196,6 +218,7 @@ private struct Layers {
             return (record.latch == nil ? .default(of: policy) : nil, nil, 0)
         }
         let source: (Address?, Int64) = (address, document.revision.number)
+        if policy == .logLevel { return (level(found.map(\.1.value), of: record), source.0, source.1) }
         guard case .aspect(let desired) = document.value else { return (nil, source.0, source.1) }
         if let latch = record.latch, policy == .auth {
             let isOver = document.change > latch.change && !isRetired(document.value)
@@ -208,6 +231,17 @@ private struct Layers {
         return (value(policy, desired, authorized), source.0, source.1)
     }
 
+    /// Those that last only for a time have passed: the world rests longer. nil where a person's code decides.
+    private func level(_ documents: [DesiredDocument.Content], of record: AppRecord) -> PolicyValue? {
+        if record.latch?.reason == .selfRetired { return .default(of: .logLevel) }
+        for case .aspect(let value) in documents {
+            guard case .logLevel(let wish) = value.content else { return nil }
+            if wish.duration != nil { continue }
+            return wish.code == nil ? .logLevel(wish.level) : nil
+        }
+        return .default(of: .logLevel)
+    }
+
     private func isRetired(_ content: DesiredDocument.Content) -> Bool {
         guard case .aspect(let value) = content, case .auth(.retired, _) = value.content else { return false }
         return true
@@ -218,8 +252,7 @@ private struct Layers {
         case .auth(let state, let message): return .auth(state, message: message)
         case .config(let values): return .config(values)
         case .secureServices(let value): return .secureServices(value)
-        case .logLevel(let wish): return wish.duration == nil ? .logLevel(wish.level) : nil
-        case .unreadable: return nil
+        case .logLevel, .unreadable: return nil
         case .dlp(let dlp):
             switch policy {
             case .pasteboard: return .pasteboard(dlp.pasteboard)

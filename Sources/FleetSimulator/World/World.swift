@@ -24,6 +24,8 @@ final class Workshop {
 final class World {
     let schedule: Schedule
     let fault: Fault?
+    /// Counts what is visited, if somebody wants to know.
+    let coverage: Coverage?
     let fleet: SimulatedFleet
     private let store: FleetStore
     var now: Int64 = 0
@@ -39,9 +41,11 @@ final class World {
     private(set) var machines: [Machine] = []
     private(set) var operators: [Operator] = []
 
-    init(_ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false) throws {
+    init(_ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false, coverage: Coverage? = nil) throws
+    {
         self.schedule = schedule
         self.fault = fault
+        self.coverage = coverage
         fleet = workshop.fleet
         store = try workshop.emptyStore()
         noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
@@ -73,6 +77,10 @@ final class World {
 
     func say(_ who: @autoclosure () -> String, _ what: @autoclosure () -> String) {
         if trace.isOn { trace.add(now, who(), what()) }
+    }
+
+    func visit(_ part: String, _ what: @autoclosure () -> String, _ where: @autoclosure () -> String) {
+        coverage?.count(part, what(), `where`())
     }
 
     func fail(_ law: Law, _ what: String) {

@@ -1,0 +1,81 @@
+import FleetController
+import FleetProtocol
+
+/// Deliberate faults around the controller's core.
+extension Controller {
+    func altered(_ message: ControllerCore.Message) -> ControllerCore.Message? {
+        guard let fault = world.fault else { return message }
+        let address = Address(topic: message.topic, in: SimulatedFleet.id)
+        switch (fault, address) {
+        case (.oldStatusesTaken, .reply(let device, let app, .status)?):
+            guard message.isRetained, world.noise.chance(30),
+                var status = try? Status(wire: message.payload, fleet: SimulatedFleet.id, device: device, app: app)
+            else { return message }
+            status.order.sequence += 1_000
+            return ControllerCore.Message(topic: message.topic, payload: status.wire, isRetained: true)
+        case (.retainedPresenceTaken, .presence(.device)?):
+            return ControllerCore.Message(topic: message.topic, payload: message.payload, isRetained: false)
+        case (.willsTaken, .presence(.device(let device))?):
+            guard let said = try? Presence(json: message.payload, limit: Presence.maximumSize), said.state == .offline,
+                let present = watch.present[device]
+            else { return message }
+            let will = Presence(
+                state: .offline, incarnation: said.incarnation, boot: said.boot, connection: present, since: said.since,
+                agent: said.agent, apps: [])
+            return ControllerCore.Message(topic: message.topic, payload: will.json, isRetained: message.isRetained)
+        case (.basesNotCompared, .request(_, .apply)?):
+            let text = String(decoding: message.payload, as: UTF8.self).replacing("\"basedOn\"", with: "\"formerly\"")
+            return ControllerCore.Message(
+                topic: message.topic, payload: Array(text.utf8), isRetained: message.isRetained)
+        case (.statusesNotTaken, .reply(_, _, .status)?): return world.noise.chance(20) ? nil : message
+        case (.presenceNotTaken, .presence(.device)?): return world.noise.chance(20) ? nil : message
+        case (.newerIgnored, _):
+            if message.topic.contains("/desired/") {
+                guard let signed = try? SignedDocument(wire: message.payload),
+                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+                    let latest = try? store.latest()
+                else { return message }
+                return document.revision > latest ? nil : message
+            }
+            return message.topic.hasSuffix("/status") && isFromBackUp ? nil : message
+        default: return message
+        }
+    }
+
+    func altered(_ effects: [ControllerCore.Effect]) -> [ControllerCore.Effect] {
+        let isRepair = effects.contains { if case .log(let line) = $0 { line.message == "repaired" } else { false } }
+        return effects.compactMap { effect in
+            guard case .publish(let topic, let payload, let retain) = effect else { return effect }
+            switch world.fault {
+            case .noRepair: return isRepair && topic.contains("/desired/") ? nil : effect
+            case .tombstonesNotPublished: return isTombstone(payload, topic) ? nil : effect
+            case .membershipNotPublished: return topic.hasSuffix("/_device/membership") ? nil : effect
+            case .metaNotPublished: return topic.hasSuffix("/_group/meta") ? nil : effect
+            case .trustNotPublished: return topic.hasSuffix("/_fleet/trust") ? nil : effect
+            case .marksNotSaid: return topic.contains("/received/") ? nil : effect
+            case .noHello: return topic.contains("/hello/") && world.noise.chance(20) ? nil : effect
+            case .changesNotPublished: return topic.contains("/desired/") && world.noise.chance(10) ? nil : effect
+            case .marksTooEarly:
+                guard topic.contains("/received/"), let signed = try? SignedDocument(wire: payload),
+                    let received = try? Received(json: signed.payload, limit: 10_000)
+                else { return effect }
+                var mark = received.mark
+                mark.number += 2
+                let changed = Received(fleet: received.fleet, topic: topic, mark: mark)
+                guard
+                    let wire = try? SignedDocument(
+                        signing: changed.json, as: .received, with: world.fleet.signingKey
+                    ).wire
+                else { return effect }
+                return .publish(topic: topic, payload: wire, retain: retain)
+            default: return effect
+            }
+        }
+    }
+
+    private func isTombstone(_ payload: [UInt8], _ topic: String) -> Bool {
+        guard topic.contains("/desired/"), let signed = try? SignedDocument(wire: payload), signed.kind == .desired
+        else { return false }
+        return (try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id))?.isTombstone ?? false
+    }
+}

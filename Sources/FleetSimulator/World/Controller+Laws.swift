@@ -1,0 +1,63 @@
+import FleetController
+import FleetProtocol
+
+/// What the messages of one connection say of which device is there.
+struct PresenceWatch {
+    /// The connection of each device that has said so itself, and not left since.
+    private(set) var present: [DeviceID: RandomID] = [:]
+    /// Devices that have spoken on this connection.
+    private(set) var heard: Set<DeviceID> = []
+    private(set) var isNew = false
+
+    mutating func received(_ topic: String, _ payload: [UInt8], isRetained: Bool) {
+        switch Address(topic: topic, in: SimulatedFleet.id) {
+        case .presence(.device(let device)):
+            isNew = true
+            guard let said = try? Presence(json: payload, limit: Presence.maximumSize) else { return }
+            switch said.state {
+            case .online:
+                guard !isRetained else { return }
+                heard.insert(device)
+                present[device] = said.connection
+            case .offline:
+                if present[device] == said.connection {
+                    present[device] = nil
+                    heard.remove(device)
+                }
+            }
+        case .reply(let device, _, _): if !isRetained { heard.insert(device) }
+        default: break
+        }
+    }
+
+    mutating func checked() { isNew = false }
+}
+
+extension Controller {
+    /// Who is shown as connected has spoken, and who has spoken last is shown.
+    func checkPresences() {
+        guard watch.isNew, isUp, world.violation == nil else { return }
+        watch.checked()
+        guard let online = try? store.onlineDevices() else { return }
+        for device in online.sorted() where !watch.heard.contains(device) {
+            world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
+        }
+        for device in watch.present.keys.sorted() where !online.contains(device) {
+            world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
+        }
+    }
+
+    func visit(_ event: ControllerCore.Event) {
+        guard let coverage = world.coverage else { return }
+        switch event {
+        case .connected: coverage.count("controller", "connected", phase.rawValue)
+        case .disconnected: coverage.count("controller", "disconnected", phase.rawValue)
+        case .tick: coverage.count("controller", "tick", phase.rawValue)
+        case .enrolments: coverage.count("controller", "enrolments", phase.rawValue)
+        case .messages(let messages):
+            for message in messages {
+                coverage.count("controller", Coverage.kind(of: message.topic), phase.rawValue)
+            }
+        }
+    }
+}

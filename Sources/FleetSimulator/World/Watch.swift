@@ -1,0 +1,179 @@
+import AppConnect
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// What somebody beside a device has seen of it: what the laws are about.
+struct Watch {
+    /// Events that a transaction has kept: the controller will have them.
+    var promised: [FleetStore.StoredEvent: KeptEvent] = [:]
+    private(set) var connection: RandomID?
+    private var asked: [Int64: Set<AppID>] = [:]
+    private var fetched: Set<AppID> = []
+    private var isGreeted = false
+    /// What was certain on the connection that has just ended: its last messages may still wait for the core.
+    var before: Set<AppID> = []
+    var newest: [Address: Int64] = [:]
+    /// Each app's record as its core last wanted it stored.
+    var records: [AppID: AppRecord] = [:]
+    var orders: [AppID: ReportOrder] = [:]
+    var isPresenceSaid = false
+    /// What a deliberate fault keeps from the store: it was promised all the same.
+    var unstored: [StoreChange] = []
+    var sentEvents: Set<FleetStore.StoredEvent> = []
+    /// Every event that was ever kept: the controller has no others.
+    private(set) var kept: Set<FleetStore.StoredEvent> = []
+    /// The level that each app's changes have led to.
+    private var levels: [AppID: LogLevel] = [:]
+    var keys: [AppID: Int] = [:]
+    var trust: Int64 = 0
+    /// Apps for which the right code has been typed.
+    var codes: Set<AppID> = []
+    /// What each app has been shown: what it has, or will have when nothing is lost.
+    var shown: [AppID: AppProperties] = [:]
+    /// The newest status that has reached the broker, by topic.
+    var arrived: [String: ReportOrder] = [:]
+    private(set) var isPastFirst = false
+    private(set) var isPresent = false
+
+    // Contact, as the design has it: a hello that answers this connection, and later heartbeats.
+    private var controllerTime: Timestamp?
+    private var isInContact = false
+    /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
+    private(set) var contact: Contact?
+    /// How long the device has run in the boots before this one.
+    private(set) var earlierBoots: Int64
+    private var lostTime: Int64 = 0
+    private var savedAt: Int64 = 0
+
+    struct Contact {
+        var running: Int64
+        var wall: Timestamp
+        var lost: Int64
+    }
+
+    init(earlierBoots: Int64 = 0) { self.earlierBoots = earlierBoots }
+
+    /// A transaction stands. Returns what is wrong with what it tells.
+    mutating func stored(_ changes: [StoreChange], at time: Int64) -> String? {
+        var problem: String?
+        for change in changes + unstored {
+            switch change {
+            case .event(let event):
+                let isNew = kept.insert(Self.key(event)).inserted
+                promised[Self.key(event)] = event
+                guard isNew, case .logLevel(let change) = event.body else { continue }
+                let level = levels[change.header.app] ?? .status
+                if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
+                levels[change.header.app] = change.new
+            case .clock: savedAt = time
+            default: break
+            }
+        }
+        unstored = []
+        return problem
+    }
+
+    /// The machine goes down: of the running time, what was not saved is lost.
+    mutating func boots(after uptime: Int64) {
+        earlierBoots += uptime
+        lostTime += max(0, earlierBoots - savedAt)
+        savedAt = earlierBoots
+    }
+
+    /// What was decided in a moment has been done, and stored.
+    mutating func performed(at running: Int64, _ wall: Timestamp) {
+        guard isInContact else { return }
+        isInContact = false
+        contact = Contact(running: running, wall: wall, lost: lostTime)
+    }
+
+    /// How long, in milliseconds of running time, there has been no contact: at most, and as far as the device knows.
+    func apart(_ contact: Contact, at running: Int64) -> (most: Int64, known: Int64) {
+        let most = running - contact.running
+        return (most, most - (lostTime - contact.lost))
+    }
+
+    /// What an app says of what it has.
+    mutating func noted(_ frame: AppFrame, of app: AppProcess) {
+        switch frame {
+        case .register: shown[app.id] = app.session?.properties
+        case .retire:
+            shown[app.id] = AppProperties.initial
+            shown[app.id]?[.auth] = .auth(.retired, message: "")
+        default: break
+        }
+    }
+
+    static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
+        let header = event.header
+        return FleetStore.StoredEvent(
+            device: header.device, incarnation: header.incarnation, boot: header.boot, number: header.number)
+    }
+
+    mutating func connected(_ name: RandomID) {
+        disconnected()
+        connection = name
+    }
+
+    mutating func disconnected() {
+        if isGreeted { before = fetched }
+        connection = nil
+        asked = [:]
+        fetched = []
+        isGreeted = false
+        isPresenceSaid = false
+        isPastFirst = false
+        isPresent = false
+        isInContact = false
+        controllerTime = nil
+    }
+
+    /// How far the connection has come.
+    var phase: Coverage.Phase {
+        if connection == nil { return .away }
+        if !isPastFirst { return .beforeFirst }
+        return isGreeted && asked.isEmpty ? .certain : .fetching
+    }
+
+    mutating func subscribed() { isPresent = true }
+
+    mutating func asked(_ filters: [TopicFilter], _ barrier: Int64, of device: DeviceID) {
+        asked[barrier] = Set(
+            filters.compactMap { filter in
+                if case .aspects(.device(device), let app) = filter { app } else { nil }
+            })
+    }
+
+    mutating func received(_ address: Address?, _ payload: [UInt8]) {
+        switch address {
+        case .barrier?:
+            guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == connection else {
+                return
+            }
+            isPastFirst = true
+            fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
+        case .heartbeat?:
+            guard isGreeted, let signed = try? SignedDocument(wire: payload),
+                let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return }
+            noteContact(heartbeat.clock.at)
+        case .hello?:
+            guard let connection, let signed = try? SignedDocument(wire: payload),
+                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return }
+            guard hello.connection == connection else { return }
+            isGreeted = true
+            noteContact(hello.clock.at)
+        default: break
+        }
+    }
+
+    private mutating func noteContact(_ time: Timestamp) {
+        guard controllerTime.map({ time > $0 }) ?? true else { return }
+        controllerTime = time
+        isInContact = true
+    }
+
+    func isCertain(_ app: AppID) -> Bool { isGreeted && fetched.contains(app) || before.contains(app) }
+}
