@@ -165,7 +165,7 @@ extension DeviceCore {
             tell(.auth, &app, link)
             tellAvailability(&app, link)
             // A loss comes first: also when it waits for an older value to return.
-            if app[.auth].mustTell, app[.auth].sent?.value != app[.auth].value { return }
+            if app[.auth].isBehind { return }
         }
         if app.managedTold.told != app.managed, app.managedTold.sent == nil {
             let number = nextNumber(&app)
@@ -177,8 +177,7 @@ extension DeviceCore {
         tellAvailability(&app, link)
         // A gain comes last: also behind a newer value that waits for an older one to return.
         let isWaiting = Policy.allCases.contains { policy in
-            policy != .auth && policy != .secureServices && app[policy].mustTell
-                && app[policy].sent?.value != app[policy].value
+            policy != .auth && policy != .secureServices && app[policy].isBehind
         }
         if !isWaiting { tell(.auth, &app, link) }
     }

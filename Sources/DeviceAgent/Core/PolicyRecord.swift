@@ -47,6 +47,10 @@ package struct PolicyRecord: Hashable, Sendable {
         return told.value != value || (told.outcome == .error && told.revision != received)
     }
 
+    /// Whether the app has yet to be sent what is in force. What was told before is not what it has while something else
+    /// is under way.
+    var isBehind: Bool { sent.map { $0.value != value } ?? mustTell }
+
     /// Whether the app has something else in hand than what is in force.
     private var isElsewhere: Bool { sent.map { $0.value != value } ?? false }
 

@@ -11,10 +11,11 @@ extension Machine {
         if core.trust.version < watch.trust {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }
-        watch.trust = core.trust.version
         for case .store(let changes) in effects { for case .app(let app) in changes { check(app) } }
+        watch.isMakingKeys = []
+        for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
         checkAttempts(events, effects)
-        if !wasPutBack, let contact = watch.contact { checkLimits(core, contact) }
+        if !wasPutBack, !watch.isInContact, let contact = watch.contact { checkLimits(core, contact) }
     }
 
     /// Each attempt that an app has reported is kept.
@@ -67,7 +68,9 @@ extension Machine {
                 world.fail(.limits, "\(name)/\(app.id): not wiped after \(known / 1_000) s without contact")
             }
             guard let limit = offline.blockAfter, app.authState == .authorized else { continue }
-            if known >= limit * 1_000 + Self.tolerance || wall >= limit * 1_000 + Self.wallTolerance {
+            let isLateByWall =
+                wall >= limit * 1_000 + Self.wallTolerance && world.now >= (wallSetAt ?? 0) + Self.wallTolerance
+            if known >= limit * 1_000 + Self.tolerance || isLateByWall {
                 world.fail(.limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")
             }
         }
@@ -97,6 +100,8 @@ extension Machine {
 
     func checkDestruction(of app: AppID) {
         watch.keys[app] = nil
+        // One that was retired and authorized in one moment gets new ones at once.
+        guard !watch.isMakingKeys.contains(app) else { return }
         if let record = core?.state.apps[app], record.latch == nil, record.hasKeys, disk.keys[app] != nil {
             world.fail(.keys, "\(name)/\(app): its keys are destroyed, and it is not retired")
         }
@@ -194,6 +199,7 @@ extension Machine {
     /// The laws of what an app is told.
     func checkSent(_ frame: AgentFrame, to app: AppProcess?) {
         guard let app, let record = core?.state.apps[app.id] else { return }
+        world.say(name, "tells \(app.id): \(frame)")
         switch frame {
         case .ready(let properties):
             watch.shown[app.id] = properties

@@ -29,6 +29,7 @@ final class Machine: BusClient {
     private var boots = 0
     private var isOn = false
     private var wallOffset: Int64 = 0
+    private(set) var wallSetAt: Int64?
     // The bus
     private var connection: Connection?
     // The link
@@ -101,7 +102,10 @@ final class Machine: BusClient {
         cut(noticedAfter: world.noise.milliseconds(1...45_000))
     }
 
-    func setClock(by seconds: Int64) { wallOffset += seconds * 1_000 }
+    func setClock(by seconds: Int64) {
+        wallOffset += seconds * 1_000
+        wallSetAt = world.now
+    }
     func fillDisk() { isDiskFull = true }
     func takeImage() { image = disk }
 
@@ -120,6 +124,7 @@ final class Machine: BusClient {
     func calm() {
         effectsLeft = nil
         isDiskFull = false
+        if wallOffset != 0 { wallSetAt = world.now }
         wallOffset = 0
         if wasPutBack {
             crash(isRestarting: false)
@@ -229,7 +234,7 @@ final class Machine: BusClient {
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
         guard self.run == run else { return }
-        watch.performed(at: runningTime, now.wall)
+        watch.performed(at: runningTime, now.wall, core?.trust.version ?? 0)
         wakeLater()
     }
 

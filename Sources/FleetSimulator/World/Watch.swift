@@ -26,7 +26,10 @@ struct Watch {
     /// The level that each app's changes have led to.
     private var levels: [AppID: LogLevel] = [:]
     var keys: [AppID: Int] = [:]
-    var trust: Int64 = 0
+    /// Apps that get keys in this moment.
+    var isMakingKeys: Set<AppID> = []
+    /// The version that the device has stored.
+    private(set) var trust: Int64 = 0
     /// Apps for which the right code has been typed.
     var codes: Set<AppID> = []
     /// What each app has been shown: what it has, or will have when nothing is lost.
@@ -38,7 +41,7 @@ struct Watch {
 
     // Contact, as the design has it: a hello that answers this connection, and later heartbeats.
     private var controllerTime: Timestamp?
-    private var isInContact = false
+    private(set) var isInContact = false
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
     private(set) var contact: Contact?
     /// How long the device has run in the boots before this one.
@@ -82,7 +85,8 @@ struct Watch {
     }
 
     /// What was decided in a moment has been done, and stored.
-    mutating func performed(at running: Int64, _ wall: Timestamp) {
+    mutating func performed(at running: Int64, _ wall: Timestamp, _ trust: Int64) {
+        self.trust = trust
         guard isInContact else { return }
         isInContact = false
         contact = Contact(running: running, wall: wall, lost: lostTime)
