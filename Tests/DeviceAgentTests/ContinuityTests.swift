@@ -155,6 +155,38 @@ struct ContinuityTests {
         #expect(!device.frames.contains { if case .refused = $0 { true } else { false } })
     }
 
+    @Test("an app is authorized when it has all the rest, also a value that went back while another was under way")
+    func gainLast() throws {
+        var (device, link) = try device(.random(), .random())
+        try device.apply(.all, mail, .config, .config(["v": "2"]))
+        let number = try #require(delivery(device))
+        try device.apply(.all, mail, .config, .config(["v": "1"]))
+        device.frames = []
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(policies(device).isEmpty)
+        try device.handle(.frame(link, .delivered(number)))
+        #expect(policies(device) == [.config(["v": "1"]), .auth(.authorized, message: "m")])
+    }
+
+    @Test("nothing is told before a loss that went back while an authorization was under way")
+    func lossBack() throws {
+        var (device, link) = try device(.random(), .random())
+        try device.apply(.all, mail, .auth, .auth(.unauthorized))
+        try device.answer(link)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(policies(device) == [.auth(.authorized, message: "m")])
+        device.frames = []
+        try device.apply(.all, mail, .auth, .auth(.unauthorized))
+        try device.apply(.all, mail, .config, .config(["v": "2"]))
+        #expect(policies(device).isEmpty)
+    }
+
+    private func policies(_ device: TestDevice) -> [PolicyValue] {
+        device.frames.compactMap { frame in
+            if case .deliver(_, .policy(let value, _)) = frame { value } else { nil }
+        }
+    }
+
     @Test("a loss is told first, also when an older authorization is still under way")
     func lossFirst() throws {
         var device = try TestDevice()

@@ -18,7 +18,8 @@ final class Controller: BusClient {
     private var backUp: FleetStore?
     /// A backup was put back, and the controller has not noticed yet.
     private(set) var isFromBackUp = false
-    private(set) var wasPutBack = false
+    private var putBacks = 0
+    var wasPutBack: Bool { putBacks > 0 }
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
@@ -122,7 +123,7 @@ final class Controller: BusClient {
         answered = [:]
         store = copy
         isFromBackUp = true
-        wasPutBack = true
+        putBacks += 1
         world.after(1_000) { [unowned self] in start(isRestoring: false) }
     }
 
@@ -268,7 +269,8 @@ final class Controller: BusClient {
                 world.say(name, "stops: \(reason)")
                 // A broker that gives back an old presence at each of its crashes looks like a second controller.
                 if reason.hasPrefix("another controller"), world.broker.crashes > 1 { return crash() }
-                guard isFromBackUp else { return world.fail(.restored, reason) }
+                // Put back twice from one backup, it may find only later what it said the first time.
+                guard isFromBackUp || putBacks > 1 else { return world.fail(.restored, reason) }
                 downFor = 500
                 return crash(thenStart: true)
             }

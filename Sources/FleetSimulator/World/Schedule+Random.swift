@@ -29,7 +29,7 @@ extension Action {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
-        switch random.below(112) {
+        switch random.below(113) {
         case 0..<38: self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps))
         case 38..<46: self = .crashAgent(device, effects: random.below(12))
         case 46..<48: self = .reboot(device)
@@ -56,10 +56,10 @@ extension Action {
         case 95..<96: self = .putBackController
         case 96..<97: self = .setControllerClock([-3_600, -30, 30, 86_400][random.below(4)])
         case 97..<99: self = .stopAgent(device)
-        case 99..<102: self = .unplug(device, random.milliseconds(random.chance(30) ? 1_000...20_000 : 60_000...300_000))
-        case 102..<103: self = .refuse(device, app)
+        case 99..<103: self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
+        case 111..<112: self = .refuse(device, app)
         case 103..<104: self = .display(device, app)
-        case 104..<107: self = .enterCode(device, app, isRight: random.chance(60))
+        case 104..<107: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(60))
         case 107..<109: self = .question(random.below(Schedule.operators), random.below(7))
         case 109..<111: self = .renewTrust
         default: self = .pause
@@ -78,7 +78,7 @@ extension Change {
             }
         switch random.below(20) {
         case 0..<14:
-            let aspect = [0, 0, 0, 1, 1, 2, 2, 3, 4][random.below(9)]
+            let aspect = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4][random.below(11)]
             self = .apply(app: app, place, aspect: aspect, variant: random.below(6), isBased: random.chance(15))
         case 14..<16: self = .delete(app: app, place)
         case 16..<19:
