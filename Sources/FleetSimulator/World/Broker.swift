@@ -90,8 +90,10 @@ final class Broker {
     func connect(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) -> Connection? {
         guard isUp else { return nil }
         let connection = Connection(client, will: will)
-        // The same client id: the old connection is thrown off, and its will said.
-        for old in connections where old.client.user == client.user && !isPerson(client.user) { end(old) }
+        // The same client id: the old connection is thrown off, and its will said, now or when others have been served.
+        for old in connections where old.client.user == client.user && !isPerson(client.user) {
+            end(old, willAfter: world.noise.chance(30) ? world.delay() : 0)
+        }
         connections.append(connection)
         return connection
     }
@@ -123,13 +125,16 @@ final class Broker {
     }
 
     /// The broker drops a connection: its will is said.
-    func end(_ connection: Connection) {
+    func end(_ connection: Connection, willAfter delay: Int64 = 0) {
         guard connection.isBrokerThere else { return }
         connection.isBrokerThere = false
         connections.removeAll { $0 === connection }
         if let will = connection.will {
-            world.say("broker", "says the will of \(connection.client.name)")
-            publish(will.topic, will.payload, retain: true, by: connection.client)
+            let say = { [unowned self] in
+                world.say("broker", "says the will of \(connection.client.name)")
+                publish(will.topic, will.payload, retain: true, by: connection.client)
+            }
+            if delay == 0 { say() } else { world.after(delay, say) }
         }
         tellLoss(of: connection)
     }

@@ -46,7 +46,8 @@ extension Coverage {
         ["started", "trust", "groups", "clock", "document", "tombstone", "mark", "app", "event", "dropEvents"], [""])
 
     private static let outcomes =
-        each("outcome of the app's policies", ["pending"], ["delivered", "applied", "error", "unsupported", "rejected"])
+        each(
+            "outcome of the app's policies", ["pending"], ["delivered", "applied", "error", "unsupported", "rejected"])
         + each("outcome of the app's policies", ["delivered"], ["pending", "applied", "error"])
         + each("outcome of the app's policies", ["applied"], ["pending", "error", "rejected"])
         + each("outcome of the app's policies", ["error"], ["pending", "applied", "rejected"])
@@ -71,8 +72,10 @@ extension Coverage {
         + each(
             "authorization", ["unauthorized outOfContact"], ["authorized policy", "retired outOfContact"])
         + each("authorization", ["retired policy"], ["authorized policy", "unauthorized policy"])
-        + each("authorization", ["retired selfRetired"], ["authorized policy", "unauthorized policy", "retired policy"])
-        + each("authorization", ["retired outOfContact"], ["authorized policy", "unauthorized policy", "retired policy"])
+        + each(
+            "authorization", ["retired selfRetired"], ["authorized policy", "unauthorized policy", "retired policy"])
+        + each(
+            "authorization", ["retired outOfContact"], ["authorized policy", "unauthorized policy", "retired policy"])
         + each("retirement", ["latched", "released"], ["policy", "selfRetired", "outOfContact"])
 
     private static let controllerEvents =

@@ -33,7 +33,9 @@ package final class Coverage {
 
     package init() {}
 
-    func count(_ part: String, _ what: String, _ place: String) { counts[Transition(part, what, place), default: 0] += 1 }
+    func count(_ part: String, _ what: String, _ place: String) {
+        counts[Transition(part, what, place), default: 0] += 1
+    }
 
     func add(_ other: Coverage) { counts.merge(other.counts) { $0 + $1 } }
 

@@ -35,7 +35,8 @@ struct Explore: ParsableCommand {
     @Flag(help: "Print how often each transition of the parts was visited, and which never was.")
     var coverage = false
 
-    @Flag(help: "Exit with code 1 when a transition that should be reachable was not visited; shows --coverage's counts.")
+    @Flag(
+        help: "Exit with code 1 when a transition that should be reachable was not visited; shows --coverage's counts.")
     var requireCoverage = false
 
     @Option(name: .shortAndLong, help: "text or json.")

@@ -27,7 +27,8 @@ extension Machine {
             let (was, now) = (old[policy].attempt.outcome, new[policy].attempt.outcome)
             guard was != now else { continue }
             let kind =
-                policy == .logLevel ? "log levels" : policy.isAcknowledgedByApp ? "the app's policies" : "the agent's policies"
+                policy == .logLevel
+                ? "log levels" : policy.isAcknowledgedByApp ? "the app's policies" : "the agent's policies"
             coverage.count("outcome of \(kind)", was.rawValue, now.rawValue)
         }
         let (was, now) = ("\(old.authState) \(old.authReason)", "\(new.authState) \(new.authReason)")

@@ -70,7 +70,8 @@ extension Machine {
             return .report(status)
         case .report where world.fault == .statusesLost:
             return world.noise.chance(20) ? nil : effect
-        case .publish(.presence, _, _) where world.fault == .presenceNotRepeated:
+        case .publish(.presence, let said, _) where world.fault == .presenceNotRepeated:
+            guard (try? Presence(json: said, limit: Presence.maximumSize))?.state == .online else { return effect }
             defer { watch.isPresenceSaid = true }
             return watch.isPresenceSaid ? nil : effect
         case .publish(let address, let payload, _) where world.fault == .eventsNotSentAgain:

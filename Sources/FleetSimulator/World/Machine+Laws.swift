@@ -11,11 +11,32 @@ extension Machine {
         if core.trust.version < watch.trust {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }
-        for case .store(let changes) in effects { for case .app(let app) in changes { check(app) } }
+        for case .store(let changes) in effects {
+            for change in changes {
+                switch change {
+                case .app(let app): check(app)
+                case .document(let address, let wire?): checkAge(wire, at: address)
+                default: break
+                }
+            }
+        }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
         checkAttempts(events, effects)
         if !wasPutBack, !watch.isInContact, let contact = watch.contact { checkLimits(core, contact) }
+    }
+
+    /// Whatever its revision says: what was changed earlier does not come after what was changed later. A restored
+    /// controller signs what its backup has again, and that may be earlier.
+    private func checkAge(_ wire: [UInt8], at address: Address) {
+        guard !world.controller.wasPutBack, let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+        else { return }
+        if let newest = watch.changes[address], document.change < newest {
+            world.fail(
+                .forward, "\(name): \(address.path) went from what was changed at \(newest) to \(document.change)")
+        }
+        watch.changes[address] = max(watch.changes[address] ?? .zero, document.change)
     }
 
     /// Each attempt that an app has reported is kept.
@@ -63,7 +84,10 @@ extension Machine {
         let known = watch.apart(contact, at: runningTime).known
         let wall = clock.wall.milliseconds - contact.wall.milliseconds
         for app in core.state.apps.values {
-            guard app.latch == nil, let offline = app.secureServices.offline else { continue }
+            // A limit that comes when it has passed already is looked at with the next tick; contact may come before.
+            guard app.latch == nil, let offline = app.secureServices.offline,
+                world.now >= (watch.limitsSince[app.id] ?? 0) + Self.wallTolerance
+            else { continue }
             if let limit = offline.wipeAfter, known >= limit * 1_000 + Self.tolerance {
                 world.fail(.limits, "\(name)/\(app.id): not wiped after \(known / 1_000) s without contact")
             }
@@ -71,7 +95,8 @@ extension Machine {
             let isLateByWall =
                 wall >= limit * 1_000 + Self.wallTolerance && world.now >= (wallSetAt ?? 0) + Self.wallTolerance
             if known >= limit * 1_000 + Self.tolerance || isLateByWall {
-                world.fail(.limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")
+                world.fail(
+                    .limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")
             }
         }
     }
@@ -84,14 +109,16 @@ extension Machine {
         }
         let most = watch.apart(contact, at: runningTime).most
         let wall = clock.wall.milliseconds - contact.wall.milliseconds
-        let limits = old.secureServices.offline
+        // A limit that has come in this moment counts at once.
+        let limits = [old.secureServices.offline, app.secureServices.offline].compactMap { $0 }
         if app.latch?.reason == .outOfContact, old.latch == nil {
-            guard let limit = limits?.wipeAfter, most >= limit * 1_000 - 100 else {
+            guard let limit = limits.compactMap(\.wipeAfter).min(), most >= limit * 1_000 - 100 else {
                 return world.fail(.limits, "\(name)/\(app.id): wiped after \(most / 1_000) s without contact")
             }
         } else if app.latch == nil {
-            guard let limit = limits?.blockAfter, max(most, wall) >= limit * 1_000 - 100 else {
-                return world.fail(.limits, "\(name)/\(app.id): blocked after \(max(most, wall) / 1_000) s without contact")
+            guard let limit = limits.compactMap(\.blockAfter).min(), max(most, wall) >= limit * 1_000 - 100 else {
+                return world.fail(
+                    .limits, "\(name)/\(app.id): blocked after \(max(most, wall) / 1_000) s without contact")
             }
         }
     }
@@ -119,6 +146,7 @@ extension Machine {
         guard let old = watch.records.updateValue(app, forKey: id) else { return }
         visit(old, app)
         checkOutOfContact(app, was: old)
+        if old.secureServices.offline != app.secureServices.offline { watch.limitsSince[id] = world.now }
         if app.logLevel.isSensitive, app.logLevel > old.logLevel, World.needsCode(id), !watch.codes.contains(id),
             !wasPutBack
         {

@@ -56,10 +56,11 @@ extension Action {
         case 95..<96: self = .putBackController
         case 96..<97: self = .setControllerClock([-3_600, -30, 30, 86_400][random.below(4)])
         case 97..<99: self = .stopAgent(device)
-        case 99..<103: self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
+        case 99..<103:
+            self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
         case 111..<112: self = .refuse(device, app)
         case 103..<104: self = .display(device, app)
-        case 104..<107: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(60))
+        case 104..<107: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(40))
         case 107..<109: self = .question(random.below(Schedule.operators), random.below(7))
         case 109..<111: self = .renewTrust
         default: self = .pause

@@ -14,6 +14,8 @@ struct Watch {
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
     var newest: [Address: Int64] = [:]
+    /// When each document that came was changed.
+    var changes: [Address: Revision] = [:]
     /// Each app's record as its core last wanted it stored.
     var records: [AppID: AppRecord] = [:]
     var orders: [AppID: ReportOrder] = [:]
@@ -38,6 +40,9 @@ struct Watch {
     var arrived: [String: ReportOrder] = [:]
     private(set) var isPastFirst = false
     private(set) var isPresent = false
+
+    /// Since when each app's offline limits are what they are.
+    var limitsSince: [AppID: Int64] = [:]
 
     // Contact, as the design has it: a hello that answers this connection, and later heartbeats.
     private var controllerTime: Timestamp?
@@ -101,7 +106,9 @@ struct Watch {
     /// What an app says of what it has.
     mutating func noted(_ frame: AppFrame, of app: AppProcess) {
         switch frame {
-        case .register: shown[app.id] = app.session?.properties
+        case .register:
+            // One that has retired itself meanwhile takes nothing before it has said so.
+            shown[app.id] = app.session?.properties.authReason == .selfRetired ? nil : app.session?.properties
         case .retire:
             shown[app.id] = AppProperties.initial
             shown[app.id]?[.auth] = .auth(.retired, message: "")

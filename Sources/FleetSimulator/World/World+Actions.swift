@@ -146,9 +146,14 @@ extension World {
         case .otherFleet: showForged(at: config, fleet.otherUUID, fleet.signingKey, to: machine)
         case .altered:
             guard let original = documents.last(where: { $0.topic == config.topic(in: SimulatedFleet.id) }),
-                let true_ = try? SignedDocument(wire: original.payload)
+                let true_ = try? SignedDocument(wire: original.payload),
+                let document = try? DesiredDocument(payload: true_.payload, in: SimulatedFleet.id)
             else { return }
+            // Newer than what it is made from: nothing but the signature tells.
             let text = String(decoding: true_.payload, as: UTF8.self).replacing("\"server\"", with: "\"forged\"")
+                .replacing(
+                    "\"revision\":\(document.revision.number)", with: "\"revision\":\(document.revision.number + 1_000)"
+                )
             guard var wire = try? JSONValue(json: original.payload, limit: SignedDocument.maximumSize) else { return }
             if case .object(let members) = wire {
                 wire = .object(members.map { $0.name == "payload" ? .init("payload", .string(text)) : $0 })

@@ -41,8 +41,10 @@ final class World {
     private(set) var machines: [Machine] = []
     private(set) var operators: [Operator] = []
 
-    init(_ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false, coverage: Coverage? = nil) throws
-    {
+    init(
+        _ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false,
+        coverage: Coverage? = nil
+    ) throws {
         self.schedule = schedule
         self.fault = fault
         self.coverage = coverage
