@@ -29,6 +29,17 @@ struct ExploreTests {
         #expect(violation == nil, "\(kept.what)")
     }
 
+    @Test("what is visited is counted, and what is not is named")
+    func coverage() throws {
+        let coverage = Coverage()
+        let none = coverage.unvisited
+        try _ = Explorer().explore(seed: 1, count: 12, coverage: coverage)
+        #expect(!none.isEmpty && coverage.unvisited.count < none.count / 2)
+        #expect(coverage.unvisited.allSatisfy(none.contains))
+        #expect(!coverage.unvisited.contains { $0.hasPrefix("device store") })
+        #expect(coverage.lines.contains { $0.hasPrefix("device event: register · certain: ") })
+    }
+
     @Test("a broken promise is told by a short schedule")
     func shrinks() throws {
         let explorer = try Explorer(fault: .tombstonesIgnored)
