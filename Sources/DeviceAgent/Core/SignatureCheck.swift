@@ -3,7 +3,8 @@ package import FleetProtocol
 /// How what is signed is checked. A process that simulates many devices may check each distinct document once for all.
 package struct SignatureCheck: Sendable {
     package typealias Desired =
-        @Sendable (_ wire: [UInt8], _ digest: Digest, _ trust: TrustDocument, _ fleet: FleetID) throws -> DesiredDocument
+        @Sendable (_ wire: [UInt8], _ digest: Digest, _ trust: TrustDocument, _ fleet: FleetID) throws ->
+        DesiredDocument
 
     package let isValid: @Sendable (SignedDocument, VerifyingKey) -> Bool
     /// Reads a desired document whose signature is good; throws what is wrong with it.

@@ -18,7 +18,8 @@ final class CoreSample {
         let (uuid, device) = (RandomID.random(), LoadPlan.deviceID(1))
         let (root, signing) = (try SigningKey(), try SigningKey())
         let now = Now.system
-        let trust = TrustDocument(fleet: uuid, fleetID: fleet, version: 1, issuedAt: now.wall, keys: [signing.publicKey])
+        let trust = TrustDocument(
+            fleet: uuid, fleetID: fleet, version: 1, issuedAt: now.wall, keys: [signing.publicKey])
         core = try DeviceCore(
             enrollment: Enrollment(
                 device: device, fleet: fleet, fleetUUID: uuid, incarnation: 1, rootKey: root.publicKey,
