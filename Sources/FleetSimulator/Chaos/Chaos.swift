@@ -1,0 +1,325 @@
+import FleetHome
+import FleetProtocol
+import Foundation
+import Glibc
+
+/// A real fleet in which everything goes wrong that one machine can bring about, and the promises that it must keep all
+/// the same. Broker, controller, agents, apps and operators are processes; what holds is looked at from outside alone.
+///
+/// One loop does everything, a look at all parts every ten milliseconds.
+final class Chaos {
+    let minutes: Double
+    let fleet: ChaosFleet
+    let plan: ChaosPlan
+    var report: ChaosReport
+    var story: ChaosStory
+    var transcripts: [ChaosTranscript]
+    var changes: [ChaosChange] = []
+    var findings: [ChaosFinding] = []
+    private let start = ContinuousClock.now
+    private let say: (String) -> Void
+    private var steps: ArraySlice<ChaosPlan.Step> = []
+    private var seats: [Seat] = []
+    private var reader: ChaosQuestion?
+    private var random: SplitMix64
+    private var orders: [String: ReportOrder] = [:]
+    /// When links get well again.
+    private var heals: [ChaosPlan.Link: Int64] = [:]
+    private var converged = 0
+    private var attempts = 0
+
+    /// An operator, and what he is doing.
+    private struct Seat {
+        var person: ChaosOperator
+        var nextAt: Int64
+        var change: ChaosChange?
+        var question: ChaosQuestion?
+    }
+
+    init(minutes: Double, seed: UInt64, fleet: ChaosFleet, say: @escaping (String) -> Void) {
+        self.minutes = minutes
+        self.fleet = fleet
+        self.say = say
+        plan = ChaosPlan(
+            seed: seed, duration: Int64(minutes * 60_000), devices: fleet.devices.count, apps: fleet.apps.count)
+        report = ChaosReport(minutes: minutes, seed: seed)
+        story = ChaosStory(file: fleet.folder + "/story.log")
+        random = SplitMix64(seed: seed ^ 0xA99)
+        transcripts = fleet.devices.flatMap { device in
+            fleet.apps.map { app in
+                ChaosTranscript(
+                    of: app, on: device, output: fleet.output(of: app, on: device),
+                    keyFile: fleet.keyFile(of: app, on: device))
+            }
+        }
+        let groups = (1...3).map { GroupID(unchecked: "g\($0)") }
+        for (index, group) in groups.enumerated() {
+            let person = ChaosOperator(
+                seed: seed ^ UInt64(0x0BE4_0000 + index), group: group, devices: fleet.devices, apps: fleet.apps,
+                groups: groups)
+            seats.append(Seat(person: person, nextAt: 0))
+        }
+    }
+
+    var now: Int64 { Int64((ContinuousClock.now - start) / .milliseconds(1)) }
+
+    // MARK: The course of it
+
+    func run() async throws {
+        try await fleet.prepare()
+        story.tell("seed \(plan.steps.count) faults, \(fleet.devices.count) devices", at: now)
+        try await beginning()
+        let begin = now
+        steps = plan.steps.map { ChaosPlan.Step(at: $0.at + begin, fault: $0.fault) }[...]
+        let end = begin + Int64(minutes * 60_000)
+        for index in seats.indices { seats[index].nextAt = begin }
+        var nextLine = begin + 10_000
+        var nextCopy = begin + 3_000
+        while now < end {
+            try await look()
+            while let step = steps.first, step.at <= now {
+                steps.removeFirst()
+                try perform(step.fault)
+            }
+            try operate()
+            attempt()
+            if now >= nextCopy {
+                fleet.saveDatabase()
+                nextCopy += 12_000
+            } else if nextCopy - now < 10_000, nextCopy - now > 9_980 {
+                fleet.keepDatabase()
+            }
+            if now >= nextLine {
+                nextLine += 10_000
+                progress()
+            }
+        }
+        try await heal()
+        try await settle("the faults have ended", within: .seconds(90))
+        try await renew()
+        try await settle("everything was changed once more", within: .seconds(60))
+        try await finish()
+    }
+
+    private func beginning() async throws {
+        let deadline = now + 90_000
+        while now < deadline {
+            try await look()
+            guard let answers = try await ask(["devices"]) else { continue }
+            let online = answers["devices"]?.filter { $0["state"]?.stringValue == "online" }.count
+            if online == fleet.devices.count { return story.tell("every device is connected", at: now) }
+        }
+        throw LoadError("the fleet did not come up within 90 s: the logs are in \(fleet.folder)/log")
+    }
+
+    /// Everything that is due now, and a short sleep.
+    func look() async throws {
+        try await Task.sleep(for: .milliseconds(10))
+        for part in fleet.parts {
+            for news in try part.look(at: now) { tell(news, of: part.target) }
+        }
+        for (link, at) in heals where now >= at {
+            heals[link] = nil
+            fleet.links[link]?.set(.open)
+            story.tell("\(link) is well again", of: subject(of: link), at: now)
+        }
+        for index in transcripts.indices { transcripts[index].read(at: now) }
+    }
+
+    private func tell(_ news: ChaosPart.News, of target: ChaosPlan.Target) {
+        let subject = subject(of: target)
+        switch news {
+        case .started: story.tell("\(target) starts", of: subject, at: now)
+        case .continued: story.tell("\(target) goes on", of: subject, at: now)
+        case .hasRoom: story.tell("the disk of \(target) has room again", of: subject, at: now)
+        case .ended(let ending, let isOwnFault):
+            story.tell("\(target) ended with \(ending)", of: subject, at: now)
+            if isOwnFault { fail(ChaosFinding(.total, "\(target) ended by itself with \(ending)", device: subject)) }
+        case .doesNotEnd:
+            fail(ChaosFinding(.total, "\(target) did not end within 20 s of a SIGTERM", device: subject))
+        }
+    }
+
+    func fail(_ finding: ChaosFinding) {
+        story.tell("BROKEN: \(finding.law.rawValue): \(finding.what)", of: finding.device, at: now)
+        if findings.isEmpty {
+            say("broken: \(finding.law.rawValue): \(finding.what)")
+        }
+        if findings.count < 100 { findings.append(finding) }
+    }
+
+    private func subject(of target: ChaosPlan.Target) -> String? {
+        switch target {
+        case .broker, .controller: nil
+        case .agent(let device), .app(let device, _): "d\(device)"
+        }
+    }
+
+    private func subject(of link: ChaosPlan.Link) -> String? {
+        if case .agent(let device) = link { "d\(device)" } else { nil }
+    }
+
+    // MARK: Faults
+
+    private func perform(_ fault: ChaosPlan.Fault) throws {
+        report.faults[fault.kind, default: 0] += 1
+        switch fault {
+        case .kill(let target, let down):
+            story.tell("kill -9 of \(target), to start again after \(down) ms", of: subject(of: target), at: now)
+            fleet.part(target)?.kill(down: down, at: now)
+        case .end(let target, let down):
+            story.tell("SIGTERM to \(target), to start again after \(down) ms", of: subject(of: target), at: now)
+            fleet.part(target)?.end(down: down, at: now)
+        case .stop(let target, let time):
+            story.tell("\(target) is stopped for \(time) ms", of: subject(of: target), at: now)
+            fleet.part(target)?.stop(until: now + time, at: now)
+        case .fullDisk(let target, let time):
+            story.tell("the disk of \(target) is full for \(time) ms", of: subject(of: target), at: now)
+            try fleet.part(target)?.fill(until: now + time, at: now)
+        case .reset(let link):
+            story.tell("\(link) is cut once", of: subject(of: link), at: now)
+            fleet.links[link]?.reset()
+        case .refuse(let link, let time): set(link, .refusing, "cut", time)
+        case .slow(let link, let milliseconds, let time):
+            set(link, .slow(milliseconds: milliseconds), "slow by \(milliseconds) ms", time)
+        case .blackHole(let link, let time): set(link, .blackHole, "a black hole", time)
+        case .oldDatabase(let age, let down):
+            let isThere = fleet.putBackDatabase(age: age)
+            story.tell(
+                "kill -9 of broker, to start again after \(down) ms with "
+                    + (isThere ? "a database from before" : "what it has: there is no copy yet"), at: now)
+            fleet.part(.broker)?.kill(down: down, at: now)
+        case .emptyDatabase(let down):
+            fleet.loseDatabase()
+            story.tell("kill -9 of broker, to start again after \(down) ms without a database", at: now)
+            fleet.part(.broker)?.kill(down: down, at: now)
+        }
+    }
+
+    private func set(_ link: ChaosPlan.Link, _ mode: Proxy.Mode, _ what: String, _ time: Int64) {
+        story.tell("\(link) is \(what) for \(time) ms", of: subject(of: link), at: now)
+        fleet.links[link]?.set(mode)
+        heals[link] = now + time
+    }
+
+    private func heal() async throws {
+        story.tell("the faults end", at: now)
+        for part in fleet.parts { part.heal(at: now) }
+        for link in heals.keys { heals[link] = now }
+        while seats.contains(where: { $0.question != nil }) {
+            try await look()
+            try finishQuestions()
+        }
+    }
+
+    // MARK: Operators
+
+    private func operate() throws {
+        try finishQuestions()
+        for index in seats.indices where seats[index].question == nil && now >= seats[index].nextAt {
+            let change = seats[index].person.change(changes.count + 1)
+            // Its number is taken now: the answer comes in any order.
+            changes.append(change)
+            seats[index].change = change
+            seats[index].question = try ask(change)
+        }
+    }
+
+    /// Has fleetctl ask for a change.
+    func ask(_ change: ChaosChange) throws -> ChaosQuestion {
+        var arguments = change.arguments
+        if let file = change.file {
+            let path = "\(fleet.folder)/fleetctl/\(change.number).yaml"
+            try Data(file.utf8).write(to: URL(fileURLWithPath: path))
+            arguments += ["-f", path]
+        }
+        story.tell("\(change.why) asks: \(change.story)", of: nil, at: now)
+        return try ChaosQuestion(arguments, named: "\(change.number)", fleet: fleet, at: now)
+    }
+
+    private func finishQuestions() throws {
+        for index in seats.indices {
+            guard let question = seats[index].question, let change = seats[index].change,
+                let answer = finish(question)
+            else { continue }
+            note(answer, of: change)
+            seats[index].question = nil
+            seats[index].nextAt = now + seats[index].person.pause()
+        }
+    }
+
+    /// What fleetctl has answered, once it has ended.
+    func finish(_ question: ChaosQuestion) -> ChaosChange.Answer? {
+        guard let ending = question.ending(at: now) else { return nil }
+        if ending.isTrap { fail(ChaosFinding(.total, "fleetctl \(question.text) ended with \(ending)")) }
+        switch ending {
+        case .exited(0): return .accepted(question.value)
+        case .exited(1): return .refused(question.errors)
+        case .exited, .signalled: return .unknown(question.errors)
+        }
+    }
+
+    func note(_ answer: ChaosChange.Answer, of change: ChaosChange) {
+        changes[change.number - 1].answer = answer
+        switch answer {
+        case .accepted(let value):
+            report.accepted += 1
+            let revisions = value?["results"]?.arrayValue?.compactMap { $0["revision"]?.integerValue } ?? []
+            story.tell("\(change.why) was accepted: revisions \(revisions)", at: now)
+        case .refused(let reason):
+            story.tell("\(change.why) was refused: \(reason)", at: now)
+            switch change.kind {
+            case .apply, .group: fail(ChaosFinding(.answered, "\(change.why) was refused: \(reason)"))
+            case .delete, .groupDelete: break  // There may be nothing to delete.
+            }
+        case .unknown(let reason): story.tell("\(change.why) has no answer: \(reason)", at: now)
+        }
+    }
+
+    /// Lets an app try what its policy may block, with a name that comes once.
+    private func attempt() {
+        guard random.chance(2) else { return }
+        let target = ChaosPlan.Target.app(1 + random.below(fleet.devices.count), 1 + random.below(fleet.apps.count))
+        guard let part = fleet.part(target), part.isRunning else { return }
+        attempts += 1
+        part.child?.send(line: "open-url \(ChaosEvents.url)\(attempts)")
+    }
+
+    // MARK: Progress
+
+    private func progress() {
+        let faults = report.faults.values.reduce(0, +)
+        say(
+            "\(now / 1_000) s: \(faults) faults, \(report.accepted) of \(changes.count) changes applied, \(converged)"
+                + " of \(fleet.devices.count) devices converged")
+        if reader == nil {
+            reader = try? ChaosQuestion(["get", "apps", "-o", "json"], named: "progress", fleet: fleet, at: now)
+        } else if let reader, let ending = reader.ending(at: now) {
+            if ending == .exited(0), let apps = reader.value?.arrayValue { take(apps) }
+            self.reader = nil
+        }
+    }
+
+    /// Counts the devices of which nothing is awaited, and looks whether any status went back.
+    func take(_ apps: [JSONValue]) {
+        var waiting: Set<String> = []
+        for status in apps {
+            let name = "\(status["app"]?.stringValue ?? "") on \(status["device"]?.stringValue ?? "")"
+            let order = ReportOrder(
+                incarnation: status["incarnation"]?.integerValue ?? 0, boot: status["boot"]?.integerValue ?? 0,
+                sequence: status["seq"]?.integerValue ?? 0)
+            if let before = orders[name], order < before {
+                fail(
+                    ChaosFinding(
+                        .order, "the status of \(name) went from \(before) back to \(order)",
+                        device: status["device"]?.stringValue))
+            }
+            orders[name] = order
+            let outcomes = status["policies"]?.memberValues?.compactMap { $0.value["attempt"]?["outcome"]?.stringValue }
+            if outcomes?.contains(where: { ["pending", "delivered"].contains($0) }) ?? true {
+                waiting.insert(status["device"]?.stringValue ?? "")
+            }
+        }
+        converged = fleet.devices.count - waiting.count
+    }
+}
