@@ -54,6 +54,8 @@ extension Chaos {
                     return story.tell("\(since), and all is well after \(now - begin) ms", at: now)
                 }
             }
+            let next = now + 500
+            while now < next { try await look() }
         } while now < deadline
         for finding in last {
             fail(ChaosFinding(finding.law, "\(limit) after \(since): \(finding.what)", device: finding.device))

@@ -67,7 +67,7 @@ final class Chaos {
 
     func run() async throws {
         try await fleet.prepare()
-        story.tell("seed \(plan.steps.count) faults, \(fleet.devices.count) devices", at: now)
+        story.tell("seed \(report.seed): \(plan.steps.count) faults, \(fleet.devices.count) devices", at: now)
         try await beginning()
         let begin = now
         steps = plan.steps.map { ChaosPlan.Step(at: $0.at + begin, fault: $0.fault) }[...]
@@ -141,7 +141,7 @@ final class Chaos {
     }
 
     func fail(_ finding: ChaosFinding) {
-        story.tell("BROKEN: \(finding.law.rawValue): \(finding.what)", of: finding.device, at: now)
+        story.tell("BROKEN: \(finding.law.rawValue): \(finding.what)", of: finding.device, isFinding: true, at: now)
         if findings.isEmpty {
             say("broken: \(finding.law.rawValue): \(finding.what)")
         }

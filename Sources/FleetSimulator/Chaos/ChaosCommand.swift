@@ -70,7 +70,7 @@ struct ChaosCommand: AsyncParsableCommand {
     }
 
     private func show(_ report: ChaosReport) {
-        for failure in report.failures { Self.note("broken: \(failure.law.rawValue): \(failure.what)") }
+        for failure in report.failures.prefix(10) { Self.note("broken: \(failure.law.rawValue): \(failure.what)") }
         if !report.story.isEmpty { Self.note("what happened last:\n" + report.story.joined(separator: "\n")) }
         if let logs = report.logs {
             Self.note("seed \(report.seed); the logs are in \(logs), the whole story in \(logs)/story.log")

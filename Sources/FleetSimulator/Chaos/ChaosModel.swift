@@ -30,8 +30,8 @@ struct ChaosModel {
         var seen: [String: Set<Key>] = [:]
         var stored: [String: Set<Int64>] = [:]
         for entry in history.sorted(by: { ($0["revision"]?.integerValue ?? 0) < ($1["revision"]?.integerValue ?? 0) }) {
-            guard let key = Self.key(entry), let revision = entry["revision"]?.integerValue,
-                let why = entry["why"]?.stringValue, let change = byReason[why]
+            guard let revision = entry["revision"]?.integerValue, let why = entry["why"]?.stringValue,
+                let change = byReason[why]
             else {
                 problems.append("the history has what nobody asked for: \(entry.jsonText)")
                 continue
@@ -39,6 +39,8 @@ struct ChaosModel {
             if case .refused(let reason) = change.answer {
                 problems.append("\(why) is in the history, and was refused: \(reason)")
             }
+            // What it says of groups is compared with what is listed of them.
+            guard let key = Self.key(entry) else { continue }
             if seen[why, default: []].insert(key).inserted == false {
                 problems.append("\(why) was applied twice: \(key)")
             }

@@ -20,9 +20,10 @@ struct ChaosStory {
 
     init(file path: String) { file = fopen(path, "we") }
 
-    mutating func tell(_ text: String, of subject: String? = nil, at now: Int64) {
+    /// - Parameter isFinding: It stands in the file alone: those who read the end of the story know it.
+    mutating func tell(_ text: String, of subject: String? = nil, isFinding: Bool = false, at now: Int64) {
         let line = Line(at: now, subject: subject, text: text)
-        lines.append(line)
+        if !isFinding { lines.append(line) }
         // Of the oldest only the file knows.
         if lines.count > 20_000 { lines.removeFirst(5_000) }
         guard let file else { return }
