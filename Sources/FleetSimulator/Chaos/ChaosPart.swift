@@ -44,6 +44,7 @@ final class ChaosPart {
     // MARK: Faults
 
     func kill(down: Int64, at now: Int64) {
+        guard child != nil else { return }
         wound(now)
         isToEnd = true
         downtime = down
@@ -51,6 +52,7 @@ final class ChaosPart {
     }
 
     func end(down: Int64, at now: Int64) {
+        guard child != nil else { return }
         wound(now)
         isToEnd = true
         downtime = down
@@ -113,7 +115,7 @@ final class ChaosPart {
             startsAt = now + (isToEnd ? downtime : 500)
             (isToEnd, endsBy, wasFull) = (false, nil, isFullUntil != nil)
         }
-        if let by = endsBy, now >= by {
+        if let by = endsBy, now >= by, child != nil {
             child?.signal(SIGKILL)
             endsBy = nil
             news.append(.doesNotEnd)
