@@ -18,18 +18,18 @@ final class Chaos {
     var findings: [ChaosFinding] = []
     private let start = ContinuousClock.now
     private let say: (String) -> Void
-    private var steps: ArraySlice<ChaosPlan.Step> = []
-    private var seats: [Seat] = []
+    var steps: ArraySlice<ChaosPlan.Step> = []
+    var seats: [Seat] = []
     private var reader: ChaosQuestion?
-    private var random: SplitMix64
+    var random: SplitMix64
     private var orders: [String: ReportOrder] = [:]
     /// When links get well again.
-    private var heals: [ChaosPlan.Link: Int64] = [:]
+    var heals: [ChaosPlan.Link: Int64] = [:]
     private var converged = 0
-    private var attempts = 0
+    var attempts = 0
 
     /// An operator, and what he is doing.
-    private struct Seat {
+    struct Seat {
         var person: ChaosOperator
         var nextAt: Int64
         var change: ChaosChange?
@@ -146,143 +146,6 @@ final class Chaos {
             say("broken: \(finding.law.rawValue): \(finding.what)")
         }
         if findings.count < 100 { findings.append(finding) }
-    }
-
-    private func subject(of target: ChaosPlan.Target) -> String? {
-        switch target {
-        case .broker, .controller: nil
-        case .agent(let device), .app(let device, _): "d\(device)"
-        }
-    }
-
-    private func subject(of link: ChaosPlan.Link) -> String? {
-        if case .agent(let device) = link { "d\(device)" } else { nil }
-    }
-
-    // MARK: Faults
-
-    private func perform(_ fault: ChaosPlan.Fault) throws {
-        report.faults[fault.kind, default: 0] += 1
-        switch fault {
-        case .kill(let target, let down):
-            story.tell("kill -9 of \(target), to start again after \(down) ms", of: subject(of: target), at: now)
-            fleet.part(target)?.kill(down: down, at: now)
-        case .end(let target, let down):
-            story.tell("SIGTERM to \(target), to start again after \(down) ms", of: subject(of: target), at: now)
-            fleet.part(target)?.end(down: down, at: now)
-        case .stop(let target, let time):
-            story.tell("\(target) is stopped for \(time) ms", of: subject(of: target), at: now)
-            fleet.part(target)?.stop(until: now + time, at: now)
-        case .fullDisk(let target, let time):
-            story.tell("the disk of \(target) is full for \(time) ms", of: subject(of: target), at: now)
-            try fleet.part(target)?.fill(until: now + time, at: now)
-        case .reset(let link):
-            story.tell("\(link) is cut once", of: subject(of: link), at: now)
-            fleet.links[link]?.reset()
-        case .refuse(let link, let time): set(link, .refusing, "cut", time)
-        case .slow(let link, let milliseconds, let time):
-            set(link, .slow(milliseconds: milliseconds), "slow by \(milliseconds) ms", time)
-        case .blackHole(let link, let time): set(link, .blackHole, "a black hole", time)
-        case .oldDatabase(let age, let down):
-            let isThere = fleet.putBackDatabase(age: age)
-            story.tell(
-                "kill -9 of broker, to start again after \(down) ms with "
-                    + (isThere ? "a database from before" : "what it has: there is no copy yet"), at: now)
-            fleet.part(.broker)?.kill(down: down, at: now)
-        case .emptyDatabase(let down):
-            fleet.loseDatabase()
-            story.tell("kill -9 of broker, to start again after \(down) ms without a database", at: now)
-            fleet.part(.broker)?.kill(down: down, at: now)
-        }
-    }
-
-    private func set(_ link: ChaosPlan.Link, _ mode: Proxy.Mode, _ what: String, _ time: Int64) {
-        story.tell("\(link) is \(what) for \(time) ms", of: subject(of: link), at: now)
-        fleet.links[link]?.set(mode)
-        heals[link] = now + time
-    }
-
-    private func heal() async throws {
-        story.tell("the faults end", at: now)
-        for part in fleet.parts { part.heal(at: now) }
-        for link in heals.keys { heals[link] = now }
-        while seats.contains(where: { $0.question != nil }) {
-            try await look()
-            try finishQuestions()
-        }
-    }
-
-    // MARK: Operators
-
-    private func operate() throws {
-        try finishQuestions()
-        for index in seats.indices where seats[index].question == nil && now >= seats[index].nextAt {
-            let change = seats[index].person.change(changes.count + 1)
-            // Its number is taken now: the answer comes in any order.
-            changes.append(change)
-            seats[index].change = change
-            seats[index].question = try ask(change)
-        }
-    }
-
-    /// Has fleetctl ask for a change.
-    func ask(_ change: ChaosChange) throws -> ChaosQuestion {
-        var arguments = change.arguments
-        if let file = change.file {
-            let path = "\(fleet.folder)/fleetctl/\(change.number).yaml"
-            try Data(file.utf8).write(to: URL(fileURLWithPath: path))
-            arguments += ["-f", path]
-        }
-        story.tell("\(change.why) asks: \(change.story)", of: nil, at: now)
-        return try ChaosQuestion(arguments, named: "\(change.number)", fleet: fleet, at: now)
-    }
-
-    private func finishQuestions() throws {
-        for index in seats.indices {
-            guard let question = seats[index].question, let change = seats[index].change,
-                let answer = finish(question)
-            else { continue }
-            note(answer, of: change)
-            seats[index].question = nil
-            seats[index].nextAt = now + seats[index].person.pause()
-        }
-    }
-
-    /// What fleetctl has answered, once it has ended.
-    func finish(_ question: ChaosQuestion) -> ChaosChange.Answer? {
-        guard let ending = question.ending(at: now) else { return nil }
-        if ending.isTrap { fail(ChaosFinding(.total, "fleetctl \(question.text) ended with \(ending)")) }
-        switch ending {
-        case .exited(0): return .accepted(question.value)
-        case .exited(1): return .refused(question.errors)
-        case .exited, .signalled: return .unknown(question.errors)
-        }
-    }
-
-    func note(_ answer: ChaosChange.Answer, of change: ChaosChange) {
-        changes[change.number - 1].answer = answer
-        switch answer {
-        case .accepted(let value):
-            report.accepted += 1
-            let revisions = value?["results"]?.arrayValue?.compactMap { $0["revision"]?.integerValue } ?? []
-            story.tell("\(change.why) was accepted: revisions \(revisions)", at: now)
-        case .refused(let reason):
-            story.tell("\(change.why) was refused: \(reason)", at: now)
-            switch change.kind {
-            case .apply, .group: fail(ChaosFinding(.answered, "\(change.why) was refused: \(reason)"))
-            case .delete, .groupDelete: break  // There may be nothing to delete.
-            }
-        case .unknown(let reason): story.tell("\(change.why) has no answer: \(reason)", at: now)
-        }
-    }
-
-    /// Lets an app try what its policy may block, with a name that comes once.
-    private func attempt() {
-        guard random.chance(2) else { return }
-        let target = ChaosPlan.Target.app(1 + random.below(fleet.devices.count), 1 + random.below(fleet.apps.count))
-        guard let part = fleet.part(target), part.isRunning else { return }
-        attempts += 1
-        part.child?.send(line: "open-url \(ChaosEvents.url)\(attempts)")
     }
 
     // MARK: Progress

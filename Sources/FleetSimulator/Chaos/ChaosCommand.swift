@@ -44,7 +44,11 @@ struct ChaosCommand: AsyncParsableCommand {
         // Before anything starts: programs inherit that a full disk is an error of a write, and not the end.
         signal(SIGXFSZ, SIG_IGN)
         signal(SIGPIPE, SIG_IGN)
-        Self.note("seed \(seed); a full disk is a limit of the size of files (RLIMIT_FSIZE)")
+        let disks =
+            ChaosFleet.canFillDisks
+            ? "a full disk is a limit of the size of files (RLIMIT_FSIZE)"
+            : "full disks are left out: this machine has no prlimit"
+        Self.note("seed \(seed); \(disks)")
         let (minutes, devices, apps) = (minutes, devices, apps)
         let report = try await untilEndSignal {
             try await Self.run(minutes: minutes, seed: seed, devices: devices, apps: apps)

@@ -27,6 +27,9 @@ final class ChaosFleet {
         case copy(of: String)
     }
 
+    /// Whether this machine can limit the files of a process that runs.
+    static var canFillDisks: Bool { (try? Child.path(of: "prlimit")) != nil }
+
     private static let brokerHost = "127.0.0.2"
 
     /// Makes folder, fleet and ways; nothing runs yet but the proxies. ``end(keepsFiles:)`` ends it, however far it came.

@@ -107,7 +107,9 @@ final class ChaosPart {
             news.append(.hasRoom)
         }
         if let ending = child?.ending {
-            let isExpected = isToEnd || wasFull && ending == .exited(1)
+            // A program that has only just started does not handle SIGTERM yet.
+            let asked: [Child.Ending] = [.exited(0), .signalled(SIGTERM), .signalled(SIGKILL)]
+            let isExpected = isToEnd && asked.contains(ending) || wasFull && ending == .exited(1)
             news.append(.ended(ending, isOwnFault: !isExpected || ending.isTrap))
             wound(now)
             child = nil
