@@ -23,11 +23,15 @@ extension Chaos {
         case .slow(let link, let milliseconds, let time):
             set(link, .slow(milliseconds: milliseconds), "slow by \(milliseconds) ms", time)
         case .blackHole(let link, let time): set(link, .blackHole, "a black hole", time)
-        case .oldDatabase(let age, let down):
+        case .oldDatabase(let age, let down, let alone):
             let isThere = fleet.putBackDatabase(age: age)
             story.tell(
                 "kill -9 of broker, to start again after \(down) ms with "
                     + (isThere ? "a database from before" : "what it has: there is no copy yet"), at: now)
+            if let alone {
+                story.tell("kill -9 of controller, to start again after \(down + alone) ms", at: now)
+                fleet.part(.controller)?.kill(down: down + alone, at: now)
+            }
             fleet.part(.broker)?.kill(down: down, at: now)
         case .emptyDatabase(let down):
             fleet.loseDatabase()

@@ -84,10 +84,10 @@ final class Chaos {
             try operate()
             attempt()
             if now >= nextCopy {
-                fleet.saveDatabase()
-                nextCopy += 12_000
-            } else if nextCopy - now < 10_000, nextCopy - now > 9_980 {
+                // Written a while ago, and meanwhile more has happened.
                 fleet.keepDatabase()
+                fleet.saveDatabase()
+                nextCopy += 6_000
             }
             if now >= nextLine {
                 nextLine += 10_000

@@ -52,8 +52,9 @@ package struct ChaosPlan: Hashable, Sendable {
         case blackHole(Link, time: Int64)
         /// No file of the process grows, also after a new start.
         case fullDisk(Target, time: Int64)
-        /// kill -9 of the broker, and a new start with a copy of its database from before.
-        case oldDatabase(age: Int, down: Int64)
+        /// kill -9 of the broker, and a new start with a copy of its database from before; meanwhile, and for so much
+        /// longer, the controller may be away too, and agents read what nobody has repaired.
+        case oldDatabase(age: Int, down: Int64, alone: Int64?)
         case emptyDatabase(down: Int64)
 
         /// For counting.
@@ -98,7 +99,7 @@ package struct ChaosPlan: Hashable, Sendable {
         self.steps = steps
     }
 
-    private static let kinds = 24
+    private static let kinds = 25
 
     private static func fault(
         _ kind: Int, device: Int, app: Int, _ duration: Int64, _ random: inout SplitMix64
@@ -129,8 +130,10 @@ package struct ChaosPlan: Hashable, Sendable {
             return .blackHole(link, time: random.chance(15) ? long : time)
         case 21: return .fullDisk(.agent(device), time: time)
         case 22: return random.chance(50) ? .fullDisk(.controller, time: time) : .fullDisk(.broker, time: time)
-        default:
-            return random.chance(50) ? .oldDatabase(age: random.below(4), down: down) : .emptyDatabase(down: down)
+        case 23:
+            let alone = random.chance(60) ? random.milliseconds(1_000...4_000) : nil
+            return .oldDatabase(age: random.below(4), down: down, alone: alone)
+        default: return .emptyDatabase(down: down)
         }
     }
 }
