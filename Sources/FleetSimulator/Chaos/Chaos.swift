@@ -86,7 +86,7 @@ final class Chaos {
             if now >= nextCopy {
                 // Written a while ago, and meanwhile more has happened.
                 fleet.keepDatabase()
-                fleet.saveDatabase()
+                fleet.saveDatabase(at: now)
                 nextCopy += 6_000
             }
             if now >= nextLine {

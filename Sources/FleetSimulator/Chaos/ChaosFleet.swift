@@ -136,7 +136,10 @@ final class ChaosFleet {
     private var database: String { home.path + "/broker/data/mosquitto.db" }
 
     /// Has the broker write its database; ``keepDatabase()`` some time later copies it.
-    func saveDatabase() { part(.broker)?.child?.signal(SIGUSR1) }
+    func saveDatabase(at now: Int64) {
+        guard let broker = part(.broker), broker.isSettled(at: now) else { return }
+        broker.child?.signal(SIGUSR1)
+    }
 
     func keepDatabase() {
         let copy = "\(folder)/database/\(databases.count).db"

@@ -17,6 +17,7 @@ final class ChaosPart {
     private let launch: () throws -> Child
     private(set) var child: Child?
     private var startsAt: Int64? = 0
+    private var startedAt: Int64 = 0
     private var stopsUntil: Int64?
     private var isFullUntil: Int64?
     /// Whether this run of it has been told to end, and by when it has to.
@@ -40,6 +41,9 @@ final class ChaosPart {
     }
 
     var isRunning: Bool { child != nil && stopsUntil == nil && !isToEnd }
+
+    /// Whether it runs, and has had the time to see to its signals.
+    func isSettled(at now: Int64) -> Bool { isRunning && now - startedAt > 1_500 }
 
     // MARK: Faults
 
@@ -125,6 +129,7 @@ final class ChaosPart {
         if child == nil, let due = startsAt, now >= due {
             startsAt = nil
             child = try launch()
+            startedAt = now
             if isFullUntil != nil { try child?.limitFiles(true, log: limits) }
             news.append(.started)
         }
