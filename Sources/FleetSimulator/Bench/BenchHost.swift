@@ -35,8 +35,8 @@ struct BenchHost {
 
     private static func start(in folder: String, _ children: inout [Child]) async throws -> BenchHost {
         let mosquitto = try Child.path(of: "mosquitto")
-        let port = try freePort()
-        let barePort = try freePort()
+        let port = try Loopback.freePort()
+        let barePort = try Loopback.freePort()
         let home = try FleetHome.create(
             at: folder + "/home", fleet: FleetID(unchecked: "bench"), port: port, brokerUser: NSUserName())
         let broker = try Child(mosquitto, ["-c", home.brokerConfigurationPath], in: folder)
@@ -65,35 +65,9 @@ struct BenchHost {
         for (broker, port) in brokers {
             for attempt in 0... {
                 try broker.check()
-                if withLoopback(port, { connect($0, $1, $2) == 0 }) { break }
+                if Loopback.answers(port: port) { break }
                 guard attempt < 1_000 else { throw LoadError("no broker answers on port \(port)") }
                 try await Task.sleep(for: .milliseconds(10))
-            }
-        }
-    }
-
-    /// Below the range that outgoing connections are given, of which a load needs many.
-    private static func freePort() throws -> UInt16 {
-        for _ in 0..<1_000 {
-            let port = UInt16.random(in: 12_000..<32_000)
-            if withLoopback(port, { bind($0, $1, $2) == 0 }) { return port }
-        }
-        throw LoadError("no free port was found on 127.0.0.1")
-    }
-
-    private static func withLoopback(
-        _ port: UInt16, _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Bool
-    ) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
     }
