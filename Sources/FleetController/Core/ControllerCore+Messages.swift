@@ -69,7 +69,7 @@ extension ControllerCore {
         case .offline: break
         case .looking(var readBack):
             phase = .offline
-            readBack.received = max(readBack.received, collector.highest)
+            readBack.note(known: collector.highest)
             // What the store does know of these is kept.
             if readBack.unknown.count < ReadBack.limit { readBack.unknown.formUnion(collector.followed) }
             for device in collector.gone { readBack.present[device] = nil }

@@ -17,7 +17,7 @@ final class Controller: BusClient {
     private var clockOffset: Int64 = 0
     private var backUp: FleetStore?
     /// A backup was put back, and the controller has not noticed yet.
-    private var isFromBackUp = false
+    private(set) var isFromBackUp = false
     private(set) var wasPutBack = false
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
@@ -242,6 +242,13 @@ final class Controller: BusClient {
                     let latest = try? store.latest()
                 else { return message }
                 return document.revision > latest ? nil : message
+            }
+            if case .presence(.device)? = address,
+                var presence = try? Presence(json: message.payload, limit: Presence.maximumSize)
+            {
+                presence.highest = nil
+                return ControllerCore.Message(
+                    topic: message.topic, payload: presence.json, isRetained: message.isRetained)
             }
             return message.topic.hasSuffix("/status") && isFromBackUp ? nil : message
         default: return message

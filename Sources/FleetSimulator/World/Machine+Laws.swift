@@ -13,7 +13,7 @@ struct Watch {
     private var isGreeted = false
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
-    var newest: [Address: Int64] = [:]
+    var newest: [Followed: Int64] = [:]
     /// Each app's record as its core last wanted it stored.
     var records: [AppID: AppRecord] = [:]
     var orders: [AppID: ReportOrder] = [:]
@@ -25,6 +25,12 @@ struct Watch {
     mutating func stored(_ changes: [StoreChange]) {
         for case .event(let event) in changes + unstored { promised[Self.key(event)] = event }
         unstored = []
+    }
+
+    /// A policy keeps the stricter value of an older document until a newer one is certain, and another one moves on.
+    struct Followed: Hashable {
+        let source: Address
+        let policy: Policy
     }
 
     static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
@@ -93,10 +99,11 @@ extension Machine {
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
             }
             guard let source = now.source, was.received != now.received || was.source != source else { continue }
-            if let newest = watch.newest[source], now.received < newest, policy.aspect == sourceAspect(source) {
+            let followed = Watch.Followed(source: source, policy: policy)
+            if let newest = watch.newest[followed], now.received < newest, policy.aspect == sourceAspect(source) {
                 world.fail(.forward, "\(name)/\(id): \(source.path) went from \(newest) back to \(now.received)")
             }
-            watch.newest[source] = max(watch.newest[source] ?? 0, now.received)
+            watch.newest[followed] = max(watch.newest[followed] ?? 0, now.received)
         }
     }
 
