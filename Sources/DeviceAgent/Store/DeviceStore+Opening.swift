@@ -25,6 +25,14 @@ extension DeviceStore {
         }
     }
 
+    /// Makes the file unless it is there, and lets nobody else read it; what SQLite puts beside it gets the same mode.
+    static func claimFile(_ path: String) {
+        // SQLite says what is wrong if this fails.
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        if file >= 0 { close(file) }
+        for name in [path, path + "-wal", path + "-shm"] { chmod(name, 0o600) }
+    }
+
     /// Looks into a file that was opened, by reading only: all of it, since a damaged page may come to light late, in a
     /// wrong answer. (A store has some hundred kilobytes.)
     func check() throws {
@@ -50,6 +58,15 @@ extension DeviceStore {
                 .store,
                 "the agent's store at \(path) was made by a newer version of fleet-agent: install that version again, or"
                     + " \(Self.remedy(path))")
+        }
+    }
+
+    /// The tables must be those that the migrations make, name for name: reading relies on it.
+    func checkTables() throws {
+        let sql = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
+        let found = try queue.read { try Row.fetchAll($0, sql: sql) }
+        guard try found == Self.inMemory().queue.read({ try Row.fetchAll($0, sql: sql) }) else {
+            throw Self.damaged(path, "its tables are not those of an agent")
         }
     }
 

@@ -16,6 +16,7 @@ package struct DeviceStore: Sendable {
     /// - Parameter isExpected: Whether there has been a store already: a new one would have forgotten what it must not.
     package init(path: String, isExpected: Bool = false) throws {
         try Self.checkFile(path, isExpected: isExpected)
+        Self.claimFile(path)
         var configuration = Configuration()
         configuration.busyMode = .immediateError
         do {
@@ -26,6 +27,7 @@ package struct DeviceStore: Sendable {
                 try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
             }
             try DeviceSchema.migrator.migrate(queue)
+            try checkTables()
         } catch let error as DatabaseError {
             throw Self.explain(error, "open the agent's store at \(path)", path)
         }

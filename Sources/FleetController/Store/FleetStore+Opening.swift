@@ -32,6 +32,15 @@ extension FleetStore {
         }
     }
 
+    /// Makes the file unless it is there, and lets nobody else read it, not even the broker's user, who may enter the
+    /// fleet's folder; what SQLite puts beside it gets the same mode.
+    static func claimFile(_ path: String) {
+        // SQLite says what is wrong if this fails.
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        if file >= 0 { Glibc.close(file) }
+        for name in [path, path + "-wal", path + "-shm"] { chmod(name, 0o600) }
+    }
+
     /// Looks into a file that was opened, by reading only: all of it, half a second for a million device-apps, since a
     /// damaged page may come to light late, in a wrong answer.
     func check() throws {
@@ -57,6 +66,15 @@ extension FleetStore {
                 .newer,
                 "'\(path)' was made by a newer version of fleet-controller: install that version again, or \(Self.remedy)"
             )
+        }
+    }
+
+    /// The tables must be those that the migrations make, name for name: reading relies on it.
+    func checkTables() throws {
+        let sql = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
+        let found = try database.read { try Row.fetchAll($0, sql: sql) }
+        guard try found == FleetStore().database.read({ try Row.fetchAll($0, sql: sql) }) else {
+            throw Self.damaged(path, "its tables are not those of fleet-controller")
         }
     }
 

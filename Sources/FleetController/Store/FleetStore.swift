@@ -18,6 +18,7 @@ package final class FleetStore {
     package init(path: String, isExpected: Bool = false) throws {
         self.path = path
         try Self.checkFile(path, isExpected: isExpected)
+        Self.claimFile(path)
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
         configuration.label = "fleet-controller"
@@ -28,6 +29,7 @@ package final class FleetStore {
                 try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
             }
             try Schema.migrator.migrate(database)
+            try checkTables()
         } catch let error as DatabaseError {
             throw Self.explain(error, path)
         }
