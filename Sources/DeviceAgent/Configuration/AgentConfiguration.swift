@@ -64,7 +64,8 @@ package struct AgentConfiguration: Sendable {
     }
 
     private static func checkSecret(_ path: String) throws {
-        guard let info = Files.status(path) else { return }  // Reading it will say what is wrong.
+        // Reading it will say what is wrong.
+        guard let info = Files.status(path), info.st_mode & S_IFMT == S_IFREG else { return }
         try Files.checkOwner(path, info, orRoot: true)
         try Files.checkMode(path, info, isSecret: true)
     }

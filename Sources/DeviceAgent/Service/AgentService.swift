@@ -30,8 +30,8 @@ package final class AgentService: Service {
         let store = try DeviceStore(
             path: configuration.stateFolder + "/agent.db", isExpected: lock.hasState)
         let keystore = try Keystore(folder: configuration.stateFolder + "/keys", isExpected: lock.hasState)
-        try lock.noteState()
         let state = try store.load()
+        try lock.noteState()
         let core = try core(over: state)
         try keystore.tidy(keeping: Set(state.apps.values.filter(\.hasKeys).map(\.id))) { app in
             logger.error(
@@ -62,6 +62,7 @@ package final class AgentService: Service {
         }
         await runner.stop()
         await loop.shutdown()
+        try? store.close()
         withExtendedLifetime(lock) {}
         if let cause { throw cause }
         logger.info("agent stopped")

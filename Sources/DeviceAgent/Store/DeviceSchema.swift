@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 
 /// The tables of an agent's store. A migration that has been shipped is never edited; each begins with the number of the
@@ -6,7 +7,63 @@ enum DeviceSchema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { try $0.execute(sql: tables) }
+        migrator.registerMigration("2 sums") { db in
+            for (table, key, columns) in sums {
+                let sum = "UPDATE \(table) SET sum = row_sum(\(columns))"
+                let match = key.split(separator: ", ").map { "\($0) = NEW.\($0)" }.joined(separator: " AND ")
+                try db.execute(
+                    sql: """
+                        ALTER TABLE \(table) ADD COLUMN sum INTEGER;
+                        \(sum);
+                        CREATE TRIGGER \(table)_added AFTER INSERT ON \(table)
+                        BEGIN \(sum) WHERE \(match); END;
+                        CREATE TRIGGER \(table)_changed AFTER UPDATE OF \(columns) ON \(table)
+                        BEGIN \(sum) WHERE \(match); END;
+                        """)
+            }
+        }
         return migrator
+    }
+
+    /// Tables, their keys, and the columns that a row's sum is made of. SQLite finds damaged pages, but not a changed value.
+    static let sums = [
+        (
+            "device", "id",
+            "id, fleet, device, boot, trust, groups, running, uptime, boot_id, contact_running, contact_wall,"
+                + " highest_epoch, highest_revision"
+        ),
+        ("document", "path", "path, wire"),
+        ("mark", "path", "path, epoch, revision, digest"),
+        ("app", "id", "id, record"),
+        ("event", "boot, number", "boot, number, kind, device, app, wire"),
+    ]
+
+    /// `row_sum(…)`: an FNV-1a hash, in which every single changed byte shows.
+    static let rowSum = DatabaseFunction("row_sum", pure: true) { values in
+        var sum: UInt64 = 0xCBF2_9CE4_8422_2325
+        func add(_ bytes: some Sequence<UInt8>) {
+            for byte in bytes { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        }
+        for value in values {
+            switch value.storage {
+            case .null: add([0])
+            case .int64(let number):
+                add([1])
+                add((0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) })
+            case .double(let number):
+                add([2])
+                add((0..<8).map { UInt8(truncatingIfNeeded: number.bitPattern >> (8 * $0)) })
+            case .string(let text):
+                add([3])
+                add(text.utf8)
+                add([0xFF])
+            case .blob(let data):
+                add([4])
+                add(data)
+                add((0..<4).map { UInt8(truncatingIfNeeded: data.count >> (8 * $0)) })
+            }
+        }
+        return Int64(bitPattern: sum)
     }
 
     private static let tables = """

@@ -6,7 +6,7 @@ extension DeviceStore {
     /// Looks at the file itself, and at those that SQLite keeps beside it.
     static func checkFile(_ path: String, isExpected: Bool) throws {
         let size = Files.status(path)?.st_size ?? 0
-        guard size > 0 || !isExpected else {
+        guard size > 1 || !isExpected else {  // SQLite takes a single byte for nothing, too.
             throw DeviceAgentError(
                 .store,
                 "the agent's store at \(path) is \(access(path, F_OK) == 0 ? "empty" : "missing"), though this agent has run"
@@ -29,7 +29,7 @@ extension DeviceStore {
     static func claimFile(_ path: String) {
         // SQLite says what is wrong if this fails.
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        if file >= 0 { close(file) }
+        if file >= 0 { Glibc.close(file) }
         for name in [path, path + "-wal", path + "-shm"] { chmod(name, 0o600) }
     }
 
@@ -61,12 +61,25 @@ extension DeviceStore {
         }
     }
 
+    private static let tablesQuery =
+        "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+    /// nil: they cannot be made, which opening says better.
+    private static let tables = try? inMemory().queue.read { try String.fetchAll($0, sql: tablesQuery) }
+
     /// The tables must be those that the migrations make, name for name: reading relies on it.
     func checkTables() throws {
-        let sql = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
-        let found = try queue.read { try Row.fetchAll($0, sql: sql) }
-        guard try found == Self.inMemory().queue.read({ try Row.fetchAll($0, sql: sql) }) else {
+        guard try queue.read({ try String.fetchAll($0, sql: Self.tablesQuery) }) == Self.tables else {
             throw Self.damaged(path, "its tables are not those of an agent")
+        }
+    }
+
+    /// Each row must be as it was written.
+    func checkRows() throws {
+        for (table, _, columns) in DeviceSchema.sums {
+            let sql = "SELECT EXISTS (SELECT 1 FROM \(table) WHERE sum IS NOT row_sum(\(columns)))"
+            guard try queue.read({ try Bool.fetchOne($0, sql: sql) }) == false else {
+                throw Self.damaged(path, "a row of the table \(table) is not as it was written")
+            }
         }
     }
 
@@ -80,7 +93,8 @@ extension DeviceStore {
         let reason = "\(error.message ?? "no reason given") (SQLite error \(error.extendedResultCode.rawValue))"
         let hint: String
         switch error.resultCode {
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB: return damaged(path, reason)
+        // A name in the file that means nothing, and only a damaged one can have, is SQLITE_ERROR.
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR: return damaged(path, reason)
         case .SQLITE_BUSY, .SQLITE_LOCKED: hint = "another process uses it, which must end first"
         case .SQLITE_FULL: hint = "make room on its disk"
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:

@@ -17,7 +17,7 @@ package struct DeviceStore: Sendable {
     package init(path: String, isExpected: Bool = false) throws {
         try Self.checkFile(path, isExpected: isExpected)
         Self.claimFile(path)
-        var configuration = Configuration()
+        var configuration = Self.configuration
         configuration.busyMode = .immediateError
         do {
             queue = try DatabaseQueue(path: path, configuration: configuration)
@@ -28,16 +28,26 @@ package struct DeviceStore: Sendable {
             }
             try DeviceSchema.migrator.migrate(queue)
             try checkTables()
+            try checkRows()
         } catch let error as DatabaseError {
             throw Self.explain(error, "open the agent's store at \(path)", path)
         }
     }
 
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.prepareDatabase { $0.add(function: DeviceSchema.rowSum) }
+        return configuration
+    }
+
+    /// Moves the log into the file, and leaves it alone: nothing can be read or written any more.
+    package func close() throws { try queue.close() }
+
     /// A store in memory, for tests and simulations.
     package static func inMemory() throws -> DeviceStore { try DeviceStore() }
 
     private init() throws {
-        queue = try DatabaseQueue()
+        queue = try DatabaseQueue(configuration: Self.configuration)
         path = ":memory:"
         try DeviceSchema.migrator.migrate(queue)
     }

@@ -8,7 +8,8 @@ extension FleetStore {
     static func checkFile(_ path: String, isExpected: Bool) throws {
         var info = stat()
         let isThere = stat(path, &info) == 0
-        guard isThere && info.st_size > 0 || !isExpected else {
+        // SQLite takes a single byte for nothing, too.
+        guard isThere && info.st_size > 1 || !isExpected else {
             throw FleetControllerError(
                 .corrupt,
                 "'\(path)' is \(isThere ? "empty" : "missing"), though a controller has run on this home: \(remedy)."
@@ -69,11 +70,14 @@ extension FleetStore {
         }
     }
 
+    private static let tablesQuery =
+        "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+    /// nil: they cannot be made, which opening says better.
+    private static let tables = try? FleetStore().database.read { try String.fetchAll($0, sql: tablesQuery) }
+
     /// The tables must be those that the migrations make, name for name: reading relies on it.
     func checkTables() throws {
-        let sql = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
-        let found = try database.read { try Row.fetchAll($0, sql: sql) }
-        guard try found == FleetStore().database.read({ try Row.fetchAll($0, sql: sql) }) else {
+        guard try database.read({ try String.fetchAll($0, sql: Self.tablesQuery) }) == Self.tables else {
             throw Self.damaged(path, "its tables are not those of fleet-controller")
         }
     }
@@ -103,7 +107,8 @@ extension FleetStore {
         return switch error.resultCode {
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             FleetControllerError(.busy, "'\(path)' is in use by another process (\(reason)): end that one first")
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB: damaged(path, reason)
+        // A name in the file that means nothing, and only a damaged one can have, is SQLITE_ERROR.
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR: damaged(path, reason)
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
             FleetControllerError(
                 .unusable,

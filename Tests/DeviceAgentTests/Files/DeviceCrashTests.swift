@@ -46,10 +46,7 @@ struct DeviceCrashTests {
             let last = crashed.files.lastTransaction
             #expect(crashed.before != crashed.after && last.count > 5 * 536)
             var wrong: [String] = []
-            for end in last.lowerBound...last.upperBound {
-                // All of the frames' headers and borders, and every 7th byte of the pages between.
-                let place = (end - 32) % 536
-                guard place < 32 || place > 528 || end % 7 == 0 else { continue }
+            for end in crashed.files.places + [last.upperBound] {
                 try crashed.files.lay(at: path, log: Array(crashed.files.log[..<end]))
                 let state = try DeviceStore(path: path).load()
                 if state != (end < last.upperBound ? crashed.before : crashed.after) { wrong.append("\(end)") }
@@ -64,7 +61,7 @@ struct DeviceCrashTests {
             let crashed = try Crashed(in: folder)
             let path = folder.appending(path: "agent.db").path
             var wrong: [String] = []
-            for place in crashed.files.lastTransaction where place % 11 == 0 || (place - 32) % 536 < 24 {
+            for place in crashed.files.places {
                 var log = crashed.files.log
                 log[place] ^= 1 << UInt8(place % 8)
                 try crashed.files.lay(at: path, log: log)
@@ -88,7 +85,7 @@ struct DeviceCrashTests {
 
     /// What opening a damaged store gives: its state, or an error that names the file and what to do.
     private func open(_ path: String) -> Result<DeviceState, any Error> {
-        Result { try DeviceStore(path: path).load() }
+        Result { try DeviceStore(path: path, isExpected: true).load() }
     }
 
     private func isClear(_ error: any Error, _ path: String) -> Bool {
@@ -130,12 +127,12 @@ struct DeviceCrashTests {
             let (files, state) = try closed(folder)
             #expect(files.log.isEmpty)
             let path = folder.appending(path: "agent.db").path
-            let damages = (1..<files.main.count).filter { $0 % 509 == 0 || $0 % 512 == 0 }.map { end in
+            let damages = (0..<files.main.count).filter { $0 == 1 || $0 % 509 == 0 || $0 % 512 == 0 }.map { end in
                 ("cut at \(end)", Array(files.main[..<end]))
             }
             let result = try wrongPlaces(path, files, state, damages)
             #expect(result.wrong.isEmpty)
-            #expect(result.refused == damages.count)
+            #expect(result.refused >= damages.count - 1, "Only a last page that nothing uses may be missing.")
         }
     }
 
@@ -167,7 +164,8 @@ struct DeviceCrashTests {
         try await withTemporaryFolder { folder in
             let (files, state) = try closed(folder)
             let path = folder.appending(path: "agent.db").path
-            let damages = stride(from: 0, to: files.main.count, by: 37).map { place in
+            let damages = stride(from: 0, to: files.main.count, by: CrashedDatabase.triesEveryByte ? 1 : 61).map {
+                place in
                 var main = files.main
                 main[place] ^= 1 << UInt8(place % 8)
                 return ("bit at \(place)", main)

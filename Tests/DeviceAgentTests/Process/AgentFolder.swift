@@ -64,7 +64,7 @@ struct AgentFolder {
         let result = try await within(.seconds(30), "the agent's end") { [configuration] in
             let (executable, arguments) = try command(
                 program(named: "fleet-agent"), ["run", "--config", configuration.path], obeysModes: obeysModes)
-            return try await run(executable, arguments)
+            return try await run(program(named: "timeout"), ["-s", "KILL", "20", executable.path] + arguments)
         }
         return (result.status, result.errors)
     }

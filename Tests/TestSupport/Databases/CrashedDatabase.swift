@@ -25,6 +25,21 @@ package struct CrashedDatabase: Sendable {
         lastTransaction = (commits.dropLast().last ?? 32)..<max(commits.last ?? 32, 32)
     }
 
+    /// Set to try every byte where else a choice of them is tried.
+    package static let triesEveryByte = ProcessInfo.processInfo.environment["FLEETBUS_EVERY_BYTE"] == "1"
+
+    /// Places in the last transaction: the headers of its first and last frames, both sides of every border, and some
+    /// inside each frame.
+    package var places: [Int] {
+        let frame = 24 + pageSize
+        return lastTransaction.filter { place in
+            let inside = (place - 32) % frame
+            let isOuter = place < lastTransaction.lowerBound + frame || place >= lastTransaction.upperBound - frame
+            return Self.triesEveryByte || inside < 2 || inside == frame - 1 || isOuter && inside < 24
+                || place % 151 == 0
+        }
+    }
+
     /// Writes the files to `path`; nil where they are as they were found.
     package func lay(at path: String, main: [UInt8]? = nil, log: [UInt8]? = nil, index: [UInt8]? = nil) throws {
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
