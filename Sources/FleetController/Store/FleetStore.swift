@@ -8,23 +8,30 @@ import GRDB
 /// one core.
 package final class FleetStore {
     let database: DatabaseQueue
-    private let path: String
+    let path: String
     private let cache = StoreCache()
 
-    /// Opens or creates the database at `path`, and brings it to the present schema.
-    package init(path: String) throws {
+    /// Opens or creates the database at `path`, and brings it to the present schema. Throws when it is damaged, not
+    /// writable, of another program or of a newer version, and then changes nothing.
+    ///
+    /// - Parameter isExpected: Whether there has been one already: a new one would have forgotten what is wanted.
+    package init(path: String, isExpected: Bool = false) throws {
         self.path = path
+        try Self.checkFile(path, isExpected: isExpected)
+        Self.claimFile(path)
         var configuration = Configuration()
-        configuration.journalMode = .wal
         configuration.busyMode = .timeout(5)
         configuration.label = "fleet-controller"
         do {
             database = try DatabaseQueue(path: path, configuration: configuration)
-            // Opening in WAL mode sets NORMAL, which may lose what was answered for when the machine loses power.
-            try database.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-            try Self.migrate(database, path)
+            try check()
+            try database.writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            }
+            try Schema.migrator.migrate(database)
+            try checkTables()
         } catch let error as DatabaseError {
-            throw Self.explain(error, opening: path)
+            throw Self.explain(error, path)
         }
     }
 
@@ -32,7 +39,7 @@ package final class FleetStore {
     package init() throws {
         path = ":memory:"
         database = try DatabaseQueue()
-        try Self.migrate(database, path)
+        try Schema.migrator.migrate(database)
     }
 
     /// A store in memory that begins as a copy of another.
@@ -57,36 +64,17 @@ package final class FleetStore {
 
     package func close() throws { try database.close() }
 
-    private static func migrate(_ database: DatabaseQueue, _ path: String) throws {
-        guard try !database.read(Schema.migrator.hasBeenSuperseded) else {
-            throw FleetControllerError(
-                .newer, "'\(path)' was written by a newer version of fleet-controller; run that version")
-        }
-        try Schema.migrator.migrate(database)
-    }
-
     /// Runs `body` in one transaction. When it throws, nothing of it has happened.
     func transaction<Result>(_ body: (Transaction) throws -> Result) throws -> Result {
         do {
             return try database.write { try body(Transaction(database: $0, cache: cache)) }
         } catch {
             cache.removeAll()
-            if let error = error as? DatabaseError { throw Self.explain(error, opening: path) }
-            throw error
-        }
-    }
-
-    private static func explain(_ error: DatabaseError, opening path: String) -> FleetControllerError {
-        let reason = error.message ?? "SQLite error \(error.extendedResultCode.rawValue)"
-        return switch error.resultCode {
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
-            FleetControllerError(.busy, "'\(path)' is in use by another process: \(reason)")
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-            FleetControllerError(
-                .corrupt,
-                "'\(path)' is damaged, or no database of fleet-controller (\(reason)): put back a copy that is good,"
-                    + " then start with 'fleet-controller run --restored'")
-        default: FleetControllerError(.unusable, "cannot use the database '\(path)': \(reason)")
+            switch error {
+            case let error as DatabaseError: throw Self.explain(error, path)
+            case let error as DamagedRow: throw Self.damaged(path, error.description)
+            default: throw error
+            }
         }
     }
 
@@ -110,6 +98,11 @@ package final class FleetStore {
         func number(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
             try Int64.fetchOne(database.cachedStatement(sql: sql), arguments: arguments)
         }
+    }
+
+    /// What was read cannot have been written.
+    struct DamagedRow: Error, CustomStringConvertible {
+        let description: String
     }
 }
 
