@@ -21,6 +21,7 @@ actor LoadLoop {
     }
 
     var counters: LoadCounters { meter.counters }
+    var progress: JSONValue { meter.counters.progress }
 
     /// Makes the devices; none connects yet.
     func add(_ configurations: [AgentConfiguration], boot: Int64) throws {
@@ -44,15 +45,26 @@ actor LoadLoop {
     }
 
     private func connectMore() {
-        let elapsed = Double(Clock.now() - startedAt) / 1e9
-        let due = min(devices.count, max(1, Int(elapsed * Double(plan.connectRate))))
         while started < due {
             devices[started].client?.start()
             started += 1
         }
         guard started < devices.count else { return }
-        loop.schedule(after: .milliseconds(5)) { [self] in assumeIsolated { $0.connectMore() } }
+        let pause = Duration.milliseconds(plan.window == nil ? 5 : 1)
+        loop.schedule(after: pause) { [self] in assumeIsolated { $0.connectMore() } }
     }
+
+    /// How many devices should have begun to connect by now.
+    private var due: Int {
+        guard let window = plan.window else {
+            let elapsed = Double(Clock.now() - startedAt) / 1e9
+            return min(devices.count, max(1, Int(elapsed * Double(plan.connectRate))))
+        }
+        // A broker's queue of connections that it has not accepted yet is short.
+        return min(devices.count, meter.counters.readyDevices + window, meter.counters.connected + Self.handshakes)
+    }
+
+    private static let handshakes = 64
 
     /// Takes leave of the broker, and ends the thread.
     nonisolated func end() async {
@@ -78,13 +90,14 @@ actor LoadLoop {
         }
         options.bindAddress = FileLimit.sourceAddress(of: index, to: configuration.host)
         options.connectTimeout = .seconds(30)
+        options.backoff = plan.backoff
         let connection = ConnectionName()
         let presence = Address.presence(.device(enrollment.device)).topic(in: enrollment.fleet)
         let incarnation = enrollment.incarnation
         options.makeWill = {
             let will = Presence(
                 state: .offline, incarnation: incarnation, boot: boot + 1, connection: connection.renew(), since: .now,
-                agent: "fleet-sim/0.1.0", apps: [])
+                agent: LoadPlan.agentVersion, apps: [])
             return ClientOptions.Will(topic: presence, payload: will.json, retain: true)
         }
         return try loop.makeClient(options) { [self] _, event in

@@ -9,8 +9,16 @@ struct SimulatedApp {
     /// Whether it ever answers.
     let answers: Bool
     private(set) var isReady = false
-    /// When what it answered last had arrived at the device, until a status says so.
-    private var answeredSince: UInt64?
+    /// Whether the broker has a status of it from the present connection.
+    var isReported = false
+    /// What it has answered, until a status says so.
+    private var answered: Answered?
+
+    struct Answered {
+        /// When the first of the changes had arrived at the device.
+        let since: UInt64
+        var changes: Int
+    }
 
     init(_ id: AppID, _ link: LinkID, answers: Bool) {
         self.id = id
@@ -33,7 +41,7 @@ struct SimulatedApp {
             guard case .policy(let value, _) = delivery, value.policy.isAcknowledgedByApp, answers else {
                 return [.delivered(number)]
             }
-            answeredSince = answeredSince ?? since
+            if case nil = answered?.changes += 1 { answered = Answered(since: since, changes: 1) }
             return [
                 .delivered(number),
                 .acknowledge(
@@ -45,9 +53,9 @@ struct SimulatedApp {
         }
     }
 
-    /// Since when the answer was due that a status of this moment bears, if it bears a new one.
-    mutating func takeAnswered() -> UInt64? {
-        defer { answeredSince = nil }
-        return answeredSince
+    /// What a status of this moment answers, if it answers anything new.
+    mutating func takeAnswered() -> Answered? {
+        defer { answered = nil }
+        return answered
     }
 }

@@ -25,11 +25,13 @@ final class SimulatedDevice {
     private var apps: [SimulatedApp] = []
     private var outbox = Outbox()
     private var subscriptions: [(packet: PacketID, filters: [TopicFilter], barrier: Int64)] = []
-    /// Statuses that the broker has not answered, with the arrival of what they answer.
-    private var underWay: [(packet: PacketID, since: UInt64?)] = []
+    /// Statuses that the broker has not answered, and what they answer.
+    private var underWay: [(packet: PacketID, app: Int, answered: SimulatedApp.Answered?)] = []
     /// What the apps say to what the core does.
     private var replies: [DeviceEvent] = []
     private var isConnected = false
+    private var isReady = false
+    private var isReported = false
     /// The revision of the newest news of this connection.
     private var newest: Int64 = 0
     /// When the event that is handled now arrived.
@@ -43,7 +45,7 @@ final class SimulatedDevice {
         var state = DeviceState()
         state.boot = boot
         core = try DeviceCore(
-            enrollment: configuration.enrollment, agentVersion: "fleet-sim/0.1.0", state: state,
+            enrollment: configuration.enrollment, agentVersion: LoadPlan.agentVersion, state: state,
             signatures: signatures, at: .system)
         fleet = configuration.enrollment.fleet
         self.plan = plan
@@ -80,6 +82,9 @@ final class SimulatedDevice {
         case .unsubscribed: break
         case .disconnected(let error, _):
             if isConnected { meter.counters.connected -= 1 }
+            if isReported { meter.counters.reported -= 1 }
+            isReported = false
+            for index in apps.indices { apps[index].isReported = false }
             if let error { meter.fail(error.message) }
             isConnected = false
             outbox = Outbox()
@@ -157,7 +162,11 @@ final class SimulatedDevice {
         guard apps.indices.contains(index) else { return }
         let wasReady = apps[index].isReady
         let frames = apps[index].reply(to: frame, plan.state(using: &meter.generator), since: arrival)
-        if !wasReady, apps[index].isReady { meter.counters.ready += 1 }
+        if !wasReady, apps[index].isReady {
+            meter.counters.ready += 1
+            isReady = apps.allSatisfy(\.isReady)
+            if isReady { meter.counters.readyDevices += 1 }
+        }
         guard !frames.isEmpty else { return }
         if let delay = plan.delay(using: &meter.generator) {
             delayed.append(Delayed(delay: delay, link: link, frames: frames))
@@ -172,9 +181,9 @@ final class SimulatedDevice {
             do {
                 let packet = try client.publish(
                     next.content.payload, to: next.address.topic(in: fleet), retain: next.isRetained)
-                if case .reply(_, let app, .status) = next.address {
-                    let index = apps.firstIndex { $0.id == app }
-                    underWay.append((packet, index.flatMap { apps[$0].takeAnswered() }))
+                if case .reply(_, let app, .status) = next.address, let index = apps.firstIndex(where: { $0.id == app })
+                {
+                    underWay.append((packet, index, apps[index].takeAnswered()))
                 }
             } catch {
                 if client.isConnected { meter.fail(error.message) }
@@ -186,14 +195,23 @@ final class SimulatedDevice {
     private func published(_ packet: PacketID, _ code: ReasonCode) {
         if code.isError { meter.fail("the broker refused a publish: \(code)") }
         if let index = underWay.firstIndex(where: { $0.packet == packet }) {
-            let since = underWay.remove(at: index).since
+            let (_, app, answered) = underWay.remove(at: index)
             meter.counters.statuses += 1
-            if let since, !code.isError {
-                meter.counters.acknowledged += 1
-                meter.counters.latency.add(Clock.now() - since)
-            }
+            if !code.isError { reported(app, answered) }
         }
         if !outbox.isEmpty { flush() }
+    }
+
+    private func reported(_ app: Int, _ answered: SimulatedApp.Answered?) {
+        apps[app].isReported = true
+        if !isReported, isReady, apps.allSatisfy(\.isReported) {
+            isReported = true
+            meter.counters.reported += 1
+        }
+        guard let answered else { return }
+        meter.counters.acknowledged += 1
+        meter.counters.answered += answered.changes
+        meter.counters.latency.add(Clock.now() - answered.since)
     }
 
     private func subscribed(_ packet: PacketID, _ codes: [ReasonCode]) {
