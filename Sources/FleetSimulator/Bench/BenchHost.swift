@@ -147,6 +147,22 @@ final class BenchHost: Sendable {
         return seconds
     }
 
+    /// Runs a program to its end, and returns what it printed.
+    func output(of program: String, _ arguments: [String]) async throws -> String {
+        let child = try Child(program, arguments, in: folder, isSpokenTo: true)
+        onEnd { await child.end() }
+        let output = child.output
+        let text = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                let handle = FileHandle(fileDescriptor: output, closeOnDealloc: false)
+                continuation.resume(returning: String(decoding: handle.readDataToEndOfFile(), as: UTF8.self))
+            }
+        }
+        let status = try child.finish(within: .seconds(10))
+        guard status == 0 else { throw LoadError("\(program) ended with \(status): \(text.suffix(500))") }
+        return text
+    }
+
     func write(_ text: String, to name: String) throws -> String {
         let path = "\(folder)/\(name)"
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))

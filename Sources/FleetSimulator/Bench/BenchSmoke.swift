@@ -5,7 +5,7 @@ enum BenchSmoke {
     static var scenarios: [(BenchSettings.Scenario, BenchSettings)] {
         BenchSettings.Scenario.allCases.filter { $0 != .all && $0 != .smoke }.map { scenario in
             var settings = BenchSettings.defaults(of: scenario)
-            settings.devices = 200
+            settings.devices = scenario == .converge ? 200 : 100
             settings.apps = 1
             settings.rounds = scenario == .decode ? 1 : 3
             settings.duration = .seconds(1)
@@ -18,7 +18,6 @@ enum BenchSmoke {
             switch scenario {
             case .connect: (settings.apps, settings.rounds) = (3, 1)
             case .sustained, .device, .paced: settings.rounds = 1
-            case .storm: settings.devices = 100
             default: break
             }
             return (scenario, settings)

@@ -38,7 +38,12 @@ struct ConvergeBench {
                     lost += round.lost
                 }
             }
-            return try await report(bus, rounds, floors, ours, meters, lost: lost)
+            var reference: Double?
+            if let program = settings.reference {
+                reference = try await Reference(program: program).fanOut(
+                    devices: settings.devices, rounds: settings.rounds, in: bus.host)
+            }
+            return try await report(bus, rounds, floors, ours, meters, lost: lost, reference: reference)
         }
     }
 
@@ -65,7 +70,8 @@ struct ConvergeBench {
     }
 
     private func report(
-        _ bus: BusBench, _ rounds: [Round], _ floors: [[Double]], _ ours: UsageMeter, _ meters: [UsageMeter], lost: Int
+        _ bus: BusBench, _ rounds: [Round], _ floors: [[Double]], _ ours: UsageMeter, _ meters: [UsageMeter], lost: Int,
+        reference: Double?
     ) async throws -> BenchReport {
         let counters = try await bus.devices.ask("counters")
         let acknowledgements = settings.devices * settings.rounds
@@ -92,13 +98,27 @@ struct ConvergeBench {
                             "medianMs": .milliseconds(figures.0.median), "roundsMs": figures.0.millisecondsValue,
                             "perAcknowledgement": figures.1.value(per: acknowledgements),
                         ]))
-                }),
+                }
+                    + (reference.map {
+                        [
+                            JSONValue.Member(
+                                "reference",
+                                .object([
+                                    "medianMs": .milliseconds($0),
+                                    "ratio": .double((median / max($0, 1e-9)).rounded(to: 3)),
+                                ]))
+                        ]
+                    } ?? [])),
             figure: BenchReport.Figure(
                 name: "medianMs", unit: "ms", ours: median * 1_000, bare: bare * 1_000,
                 equalBytes: floors.last.map { $0.median * 1_000 }),
             lost: lost, duplicated: counters.count("duplicated"), reordered: counters.count("reordered"),
             brokerSettings: bus.host.brokerSettings,
             notes: BusBench.note(ours, meters[0], per: acknowledgements, floorCount: acknowledgements)
-                + BusBench.errors(counters))
+                + (reference.map {
+                    [
+                        "the reference floor: \(($0 * 1_000).rounded(to: 1)) ms, ratio \((median / max($0, 1e-9)).rounded(to: 2))"
+                    ]
+                } ?? []) + BusBench.errors(counters))
     }
 }

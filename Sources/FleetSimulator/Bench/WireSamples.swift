@@ -38,7 +38,7 @@ struct WireSamples {
                 device: device, fleet: fleet, fleetUUID: uuid, incarnation: 1, rootKey: root.publicKey, trust: trust,
                 epoch: 1, floors: [:]),
             agentVersion: LoadPlan.agentVersion, state: DeviceState(), at: now)
-        registration = SimulatedApp(app, LinkID(1), answers: true).registration
+        registration = SimulatedApp.registration(of: app)
         core.handle(.registered(LinkID(1), registration), at: now)
         guard var status = core.status(of: app, at: now) else { throw LoadError("the sample has no status") }
         let address = Address.desired(.all, app, .config)

@@ -20,6 +20,8 @@ package struct LoadCounters: Sendable {
     package var statuses = 0
     /// Refused publishes and subscriptions, refused documents, connections that failed or were lost.
     package var errors = 0
+    /// Connections that were cut on purpose.
+    package var cut = 0
     /// News that a device had before on the same connection.
     package var duplicated = 0
     /// News that came behind younger news.
@@ -42,7 +44,7 @@ package struct LoadCounters: Sendable {
             "ready": .integer(Int64(ready)), "readyDevices": .integer(Int64(readyDevices)),
             "reported": .integer(Int64(reported)), "received": .integer(Int64(received)),
             "acknowledged": .integer(Int64(acknowledged)), "answered": .integer(Int64(answered)),
-            "statuses": .integer(Int64(statuses)), "errors": .integer(Int64(errors)),
+            "statuses": .integer(Int64(statuses)), "cut": .integer(Int64(cut)), "errors": .integer(Int64(errors)),
             "duplicated": .integer(Int64(duplicated)), "reordered": .integer(Int64(reordered)),
         ])
     }

@@ -9,6 +9,9 @@ actor LoadLoop {
     private let plan: LoadPlan
     private let meter: LoadMeter
     private var devices: [SimulatedDevice] = []
+    /// What each device's connections are called.
+    private var names: [ConnectionName] = []
+    private var isLeaving = false
     private var started = 0
     private var startedAt: UInt64 = 0
 
@@ -16,7 +19,7 @@ actor LoadLoop {
 
     init(_ plan: LoadPlan) throws {
         self.plan = plan
-        meter = LoadMeter(seed: UInt64(plan.first))
+        meter = LoadMeter(plan.answers, seed: UInt64(plan.first))
         loop = try EventLoop(name: "fleet-sim", omitsSocketPairs: plan.omitsSocketPairs)
     }
 
@@ -28,11 +31,12 @@ actor LoadLoop {
         let signatures = plan.verifiesEach ? SignatureCheck.ed25519 : SharedVerification().check
         let apps = plan.appIDs
         for configuration in configurations {
-            let device = try SimulatedDevice(
-                configuration, boot: boot, signatures: signatures, plan: plan.answers, meter: meter)
+            let device = try SimulatedDevice(configuration, boot: boot, signatures: signatures, meter: meter)
             let index = devices.count
+            let name = ConnectionName()
             devices.append(device)
-            device.client = try makeClient(configuration, index, boot)
+            names.append(name)
+            device.client = try makeClient(options(configuration, index, boot, name), index)
             device.launch(apps)
         }
         meter.counters.devices = devices.count
@@ -46,12 +50,19 @@ actor LoadLoop {
 
     private func connectMore() {
         while started < due {
-            devices[started].client?.start()
+            if !neverConnects() { devices[started].client?.start() }
             started += 1
         }
         guard started < devices.count else { return }
         let pause = Duration.milliseconds(plan.window == nil ? 5 : 1)
         loop.schedule(after: pause) { [self] in assumeIsolated { $0.connectMore() } }
+    }
+
+    /// Whether a device is one of those that are offline for good.
+    private func neverConnects() -> Bool {
+        let flapping = plan.flapping
+        guard flapping.connected == nil, !flapping.offline.isZero else { return false }
+        return Double.random(in: 0..<1, using: &meter.generator) < flapping.offline.draw(using: &meter.generator)
     }
 
     /// How many devices should have begun to connect by now.
@@ -73,13 +84,16 @@ actor LoadLoop {
     }
 
     private func leave() {
+        isLeaving = true
         for device in devices {
             device.handle(.stopping)
             device.client?.close()
         }
     }
 
-    private func makeClient(_ configuration: AgentConfiguration, _ index: Int, _ boot: Int64) throws -> LoopClient {
+    private func options(
+        _ configuration: AgentConfiguration, _ index: Int, _ boot: Int64, _ connection: ConnectionName
+    ) -> ClientOptions {
         let enrollment = configuration.enrollment
         var options = ClientOptions(
             host: configuration.host, port: configuration.port, clientID: enrollment.device.text)
@@ -88,10 +102,9 @@ actor LoadLoop {
         options.tls = configuration.tls.map {
             ClientOptions.TLS(authorityFile: $0.authority, certificateFile: $0.certificate, keyFile: $0.key)
         }
-        options.bindAddress = FileLimit.sourceAddress(of: index, to: configuration.host)
+        options.bindAddress = FileLimit.sourceAddress(of: plan.first - 1 + index, to: configuration.host)
         options.connectTimeout = .seconds(30)
         options.backoff = plan.backoff
-        let connection = ConnectionName()
         let presence = Address.presence(.device(enrollment.device)).topic(in: enrollment.fleet)
         let incarnation = enrollment.incarnation
         options.makeWill = {
@@ -100,8 +113,12 @@ actor LoadLoop {
                 agent: LoadPlan.agentVersion, apps: [])
             return ClientOptions.Will(topic: presence, payload: will.json, retain: true)
         }
-        return try loop.makeClient(options) { [self] _, event in
-            assumeIsolated { $0.handle(event, of: index, connection) }
+        return options
+    }
+
+    private func makeClient(_ options: ClientOptions, _ index: Int) throws -> LoopClient {
+        try loop.makeClient(options) { [self] client, event in
+            assumeIsolated { $0.handle(event, client, of: index) }
         }
     }
 
@@ -118,9 +135,35 @@ actor LoadLoop {
         }
     }
 
-    private func handle(_ event: LoopClient.Event, of index: Int, _ connection: ConnectionName) {
-        devices[index].handle(event) { connection.value }
+    private func handle(_ event: LoopClient.Event, _ client: LoopClient, of index: Int) {
+        let name = names[index]
+        devices[index].handle(event) { name.value }
         schedule(index)
+        if case .connected = event, let time = plan.flapping.connected?.draw(using: &meter.generator) {
+            let time = Duration.nanoseconds(Int64(time * 1e9))
+            loop.schedule(after: time) { [self] in assumeIsolated { $0.cut(client, after: time, of: index) } }
+        }
+    }
+
+    // MARK: Devices that come and go
+
+    /// Lets a device lose its connection, and come back after a while.
+    private func cut(_ client: LoopClient, after time: Duration, of index: Int) {
+        guard !isLeaving, client.isConnected else { return }
+        meter.counters.cut += 1
+        client.close(.abrupt)
+        let absence = Flapping.absence(after: time, offline: plan.flapping.offline.draw(using: &meter.generator))
+        loop.schedule(after: absence) { [self] in assumeIsolated { $0.bringBack(client.options, index) } }
+    }
+
+    private func bringBack(_ options: ClientOptions, _ index: Int) {
+        guard !isLeaving else { return }
+        do {
+            devices[index].client = try makeClient(options, index)
+            devices[index].client?.start()
+        } catch {
+            meter.fail("\(error)")
+        }
     }
 
     private func handle(_ event: DeviceEvent, of index: Int) {

@@ -16,6 +16,7 @@ package struct LoadPlan: Sendable {
     /// How long a device waits before it connects again.
     package var backoff = Backoff()
     package var answers = AppAnswers()
+    package var flapping = Flapping()
     /// Whether every device verifies every signature, as a real one does; else each distinct document is verified once
     /// in this process.
     package var verifiesEach = false

@@ -20,7 +20,6 @@ final class SimulatedDevice {
     private var wakesAt: Int64?
     private(set) var delayed: [Delayed] = []
     private let fleet: FleetID
-    private let plan: AppAnswers
     private let meter: LoadMeter
     private var apps: [SimulatedApp] = []
     private var outbox = Outbox()
@@ -38,7 +37,7 @@ final class SimulatedDevice {
     private var arrival: UInt64 = 0
 
     init(
-        _ configuration: AgentConfiguration, boot: Int64, signatures: SignatureCheck, plan: AppAnswers, meter: LoadMeter
+        _ configuration: AgentConfiguration, boot: Int64, signatures: SignatureCheck, meter: LoadMeter
     )
         throws
     {
@@ -48,15 +47,14 @@ final class SimulatedDevice {
             enrollment: configuration.enrollment, agentVersion: LoadPlan.agentVersion, state: state,
             signatures: signatures, at: .system)
         fleet = configuration.enrollment.fleet
-        self.plan = plan
         self.meter = meter
     }
 
     func launch(_ ids: [AppID]) {
         let now = Now.system
         for (index, id) in ids.enumerated() {
-            let answers = plan.neverRate == 0 || Double.random(in: 0..<1, using: &meter.generator) >= plan.neverRate
-            let app = SimulatedApp(id, LinkID(Int64(index)), answers: answers)
+            let habit = meter.answers.habit(using: &meter.generator)
+            let app = SimulatedApp(id, LinkID(Int64(index)), habit)
             apps.append(app)
             core.handle(.registered(app.link, app.registration), at: now)
         }
@@ -161,14 +159,14 @@ final class SimulatedDevice {
         let index = Int(link.number)
         guard apps.indices.contains(index) else { return }
         let wasReady = apps[index].isReady
-        let frames = apps[index].reply(to: frame, plan.state(using: &meter.generator), since: arrival)
+        let frames = apps[index].reply(to: frame, since: arrival, using: &meter.generator)
         if !wasReady, apps[index].isReady {
             meter.counters.ready += 1
             isReady = apps.allSatisfy(\.isReady)
             if isReady { meter.counters.readyDevices += 1 }
         }
         guard !frames.isEmpty else { return }
-        if let delay = plan.delay(using: &meter.generator) {
+        if let delay = meter.answers.delay(using: &meter.generator) {
             delayed.append(Delayed(delay: delay, link: link, frames: frames))
         } else {
             for frame in frames { replies.append(.frame(link, frame)) }
@@ -229,7 +227,12 @@ final class LoadMeter {
     var counters = LoadCounters()
     var generator: SplitMix64
 
-    init(seed: UInt64) { generator = SplitMix64(seed: seed) }
+    let answers: AppAnswers
+
+    init(_ answers: AppAnswers, seed: UInt64) {
+        self.answers = answers
+        generator = SplitMix64(seed: seed)
+    }
 
     func fail(_ reason: String) {
         counters.errors += 1
