@@ -11,7 +11,10 @@ struct BenchCommand: AsyncParsableCommand {
             folder and ends with the bench. Figures are medians, interleaved with two floors, the same traffic by clients
             that parse, verify and store nothing: bare (replies of 200 bytes, not retained) and equal bytes (as many
             filters as ours, messages of our size and topics of our length, retained where ours are). RATIO is ours by
-            the bare floor's figure, RATIO = by equal bytes'. LOST, DOUBLE and DISORDER must be 0.
+            the bare floor's figure, RATIO = by equal bytes'. LOST, DOUBLE and DISORDER must be 0. Beside them stand, for
+            each acknowledgement and process, processor time and calls of the read (r) and write (w) families, as
+            /proc/PID/io counts them: recv, send and epoll_wait are not among them. JSON also has instructions in user
+            mode, or null where the processor's counters cannot be used, as in most virtual machines.
 
             SCENARIOS
               connect    connections, both stages of subscriptions, hello and a status of every app, per second

@@ -12,12 +12,12 @@ enum BenchSmoke {
             settings.rate = 100
             settings.outstanding = 16
             settings.connectRate = 200
-            settings.rows = 2_000
+            settings.rows = 1_000
             settings.batches = 1
             settings.messages = 200
             switch scenario {
             case .connect: (settings.apps, settings.rounds) = (3, 1)
-            case .sustained, .device, .paced: settings.rounds = 1
+            case .sustained, .device, .paced, .collector: settings.rounds = 1
             default: break
             }
             return (scenario, settings)
