@@ -55,7 +55,7 @@ struct BenchCommand: AsyncParsableCommand {
     var connectRate: Int?
     @Option(help: "status, apply, collector: device-apps in the store.")
     var rows: Int?
-    @Flag(help: "Verify every signature for every device; else each distinct document once in the simulator.")
+    @Flag(help: "Verify and read every document for every device; else each distinct one once in the simulator.")
     var verifyEach = false
     @Option(help: "converge: a program with the reference floor's commands sim and drive, to be measured beside.")
     var reference: String?

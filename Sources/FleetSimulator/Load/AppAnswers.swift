@@ -20,6 +20,9 @@ package struct AppAnswers: Sendable {
         let unsupported: Float
         let isSilent: Bool
 
+        /// Answers everything, as it should.
+        static let prompt = Habit(errors: 0, unsupported: 0, isSilent: false)
+
         func state(using generator: inout some RandomNumberGenerator) -> Answer {
             guard errors + unsupported > 0 else { return .applied }
             let draw = Float.random(in: 0..<1, using: &generator)

@@ -17,8 +17,8 @@ package struct LoadPlan: Sendable {
     package var backoff = Backoff()
     package var answers = AppAnswers()
     package var flapping = Flapping()
-    /// Whether every device verifies every signature, as a real one does; else each distinct document is verified once
-    /// in this process.
+    /// Whether every device verifies and reads every document, as a real one does; else each distinct one is verified
+    /// and read once in this process.
     package var verifiesEach = false
     /// Whether connections go without libmosquitto's socket pairs, as thousands should: while they are made, no other
     /// thread of the process may open files.

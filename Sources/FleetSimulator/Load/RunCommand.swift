@@ -49,7 +49,7 @@ struct RunCommand: AsyncParsableCommand {
     var flap: String?
     @Option(help: "When to end, for example 60s; without it, at SIGINT.")
     var duration: String?
-    @Flag(help: "Verify every signature for every device, as real ones do; else each distinct document once.")
+    @Flag(help: "Verify and read every document for every device, as real ones do; else each distinct one once.")
     var verifyEach = false
     @Option(name: .shortAndLong, help: "text or json.")
     var output = Format.text
@@ -157,7 +157,7 @@ struct RunCommand: AsyncParsableCommand {
             print(counters.line)
             print(
                 "\(seconds) s  statuses \(counters.statuses)  cut \(counters.cut)  duplicated \(counters.duplicated)  reordered \(counters.reordered)"
-                    + (verifyEach ? "" : "  (each distinct document verified once in this process)"))
+                    + (verifyEach ? "" : "  (each distinct document verified and read once in this process)"))
             if let error = counters.lastError { print("the last error: \(error)") }
         }
     }
