@@ -29,6 +29,8 @@ struct BenchTests {
             for process in ["broker", "simulator", "controller"] {
                 let usage = report["result"]?["perAcknowledgement"]?[process]
                 #expect(try #require(number(usage?["cpuMicroseconds"])) > 0, "\(process)")
+                let calls = report["result"]?["callsPerAcknowledgement"]?[process]
+                #expect(try #require(number(calls)) > 1, "\(process)")
             }
             let machine = try #require(report["machine"])
             for name in ["processor", "kernel", "build"] { #expect(machine[name]?.stringValue?.isEmpty == false) }
@@ -64,17 +66,15 @@ struct BenchTests {
 
     @Test("too many system calls for each acknowledgement are said, also where nothing else is wrong")
     func bounds() {
-        func report(_ reads: Double, _ scenario: String = "converge") -> BenchReport {
-            let usage = JSONValue.object([
-                "simulator": .object(["reads": .double(reads), "writes": .double(2)])
-            ])
-            return BenchReport(
-                scenario: scenario, parameters: .null, result: .object(["perAcknowledgement": usage]))
+        func report(_ calls: Double, _ scenario: String = "converge") -> BenchReport {
+            BenchReport(
+                scenario: scenario, parameters: .null,
+                result: .object(["callsPerAcknowledgement": .object(["simulator": .double(calls)])]))
         }
-        #expect(BenchSmoke.broken(report(7)).isEmpty)
-        #expect(BenchSmoke.broken(report(11)).count == 1)
-        #expect(BenchSmoke.broken(report(11, "decode")).isEmpty)
-        var wrong = report(7)
+        #expect(BenchSmoke.broken(report(9)).isEmpty)
+        #expect(BenchSmoke.broken(report(13)).count == 1)
+        #expect(BenchSmoke.broken(report(13, "decode")).isEmpty)
+        var wrong = report(9)
         #expect(!wrong.isWrong)
         wrong.reordered = 1
         #expect(wrong.isWrong)

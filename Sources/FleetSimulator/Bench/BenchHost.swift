@@ -149,17 +149,12 @@ final class BenchHost: Sendable {
 
     /// Runs a program to its end, and returns what it printed.
     func output(of program: String, _ arguments: [String]) async throws -> String {
-        let child = try Child(program, arguments, in: folder, isSpokenTo: true)
+        let streams = Child.Streams(output: "\(folder)/output.txt", errors: "\(folder)/errors.txt")
+        let child = try Child(program, arguments, streams)
         onEnd { await child.end() }
-        let output = child.output
-        let text = await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                let handle = FileHandle(fileDescriptor: output, closeOnDealloc: false)
-                continuation.resume(returning: String(decoding: handle.readDataToEndOfFile(), as: UTF8.self))
-            }
-        }
-        let status = try child.finish(within: .seconds(10))
-        guard status == 0 else { throw LoadError("\(program) ended with \(status): \(text.suffix(500))") }
+        while child.ending == nil { try await Task.sleep(for: .milliseconds(20)) }
+        let text = try String(contentsOfFile: streams.output, encoding: .utf8)
+        guard child.ending == .exited(0) else { throw LoadError("\(program) failed: \(text.suffix(500))") }
         return text
     }
 

@@ -36,12 +36,9 @@ enum BenchSmoke {
     static func broken(_ report: BenchReport) -> [String] {
         guard report.scenario == "converge" else { return [] }
         return bounds.compactMap { process, bound in
-            guard let usage = report.result["perAcknowledgement"]?[process] else { return nil }
-            let calls = ["reads", "writes"].reduce(0) { sum, name in
-                if case .double(let number)? = usage[name] { sum + number } else { sum }
-            }
+            guard case .double(let calls)? = report.result["callsPerAcknowledgement"]?[process] else { return nil }
             guard calls > bound else { return nil }
-            return "\(process): \(calls.rounded(to: 2)) reads and writes for each acknowledgement, more than \(bound)"
+            return "\(process): \(calls) reads and writes for each acknowledgement, more than \(bound)"
         }
     }
 }

@@ -103,7 +103,8 @@ final class Child: Sendable {
         var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
         defer { for setting in settings { free(setting) } }
         var pid: pid_t = 0
-        let status = Self.starting.withLock { _ in posix_spawn(&pid, program, &actions, &attributes, &words, &settings) }
+        let status = Self.starting.withLock { _ in posix_spawn(&pid, program, &actions, &attributes, &words, &settings)
+        }
         if status == 0, streams.takesInput {
             input = pipe[1]
             _ = fcntl(pipe[1], F_SETFL, O_NONBLOCK)

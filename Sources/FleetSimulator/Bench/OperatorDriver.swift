@@ -17,25 +17,29 @@ actor OperatorDriver {
         var latency = Histogram()
         /// From there to the controller's answer: the change is committed, signed and published.
         var answer = Histogram()
-        /// From the answer to the status: what the floor does too. Nothing when the status came first.
+        /// From the document on the bus, as another reader sees it, to the status; without the few whose status was seen
+        /// first.
         var bus = Histogram()
     }
 
     private struct Change {
         let due: UInt64
-        var answered: UInt64?
+        var published: UInt64?
     }
 
     private nonisolated let loop: EventLoop
     private let home: FleetHome
     private let devices: Int
     private let user = User.operator(Name(unchecked: "admin"))
+    /// Who may read what the controller publishes.
+    private let reader = User.bridge(Name(unchecked: "bench"))
     private let replyTo = Name(unchecked: RandomID.random().text)
     private let app = LoadPlan.appID(1)
     private var client: LoopClient?
-    private var isSubscribed = false
+    private var documents: LoopClient?
+    private var subscribed = 0
     private var under: [Int: Change] = [:]
-    private var asked: [RandomID: Int] = [:]
+    private var asked: [RandomID: (device: Int, due: UInt64)] = [:]
     private var order: [Int: ReportOrder] = [:]
     private var received: [Int: Int64] = [:]
     private var result = Result()
@@ -55,27 +59,33 @@ actor OperatorDriver {
 
     func connect() async throws {
         let fleet = home.context.fleet
+        if try !home.users().contains(reader) { _ = try home.addUser(reader) }
+        let topics = [Address.response(user, replyTo).topic(in: fleet), Address.prefix(of: fleet) + "reply/+/+/status"]
+        client = try start(user, topics)
+        documents = try start(reader, [Address.prefix(of: fleet) + "desired/device/+/+/config"])
+        let deadline = Clock.now() + 10_000_000_000
+        while subscribed < 2 {
+            guard Clock.now() < deadline else { throw LoadError("the operator could not connect") }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
+    private func start(_ user: User, _ topics: [String]) throws -> LoopClient {
         var options = ClientOptions(
             host: home.context.host, port: home.context.port, clientID: "\(user.text)~bench\(replyTo.text.prefix(8))")
         options.userName = user.text
         options.password = Password(Array(try home.credentials(for: user).password.utf8))
-        let topics = [Address.response(user, replyTo).topic(in: fleet), Address.prefix(of: fleet) + "reply/+/+/status"]
         let client = try loop.makeClient(options) { [self] client, event in
             switch event {
             case .connected:
                 _ = try? client.subscribe(to: topics, options: SubscribeOptions(retained: .skip))
-            case .subscribed: assumeIsolated { $0.isSubscribed = true }
+            case .subscribed: assumeIsolated { $0.subscribed += 1 }
             case .message(let message): assumeIsolated { $0.took(message) }
             case .connecting, .published, .unsubscribed, .disconnected: break
             }
         }
-        self.client = client
         client.start()
-        let deadline = Clock.now() + 10_000_000_000
-        while !isSubscribed {
-            guard Clock.now() < deadline else { throw LoadError("the operator could not connect") }
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        return client
     }
 
     // MARK: Runs
@@ -131,7 +141,7 @@ actor OperatorDriver {
         let now = Timestamp(milliseconds: Now.system.wall.milliseconds)
         let request = Request(id: id, replyTo: replyTo, notAfter: now.advanced(bySeconds: 60), body: value).json
         under[device] = Change(due: due)
-        asked[id] = device
+        asked[id] = (device, due)
         let topic = Address.request(user, .apply).topic(in: home.context.fleet)
         if (try? client.publish(request, to: topic)) == nil {
             under[device] = nil
@@ -155,6 +165,8 @@ actor OperatorDriver {
         let now = Clock.now()
         switch Address(topic: message.topic, in: home.context.fleet) {
         case .response: answered(message.payload, at: now)
+        case .desired(.device(let name), _, _):
+            if let number = Int(name.text.dropFirst(4)) { under[number - 1]?.published = now }
         case .reply(let device, let app, .status): reported(device, app, message.payload, at: now)
         default: break
         }
@@ -162,15 +174,14 @@ actor OperatorDriver {
 
     private func answered(_ payload: [UInt8], at now: UInt64) {
         guard let response = try? Response(json: payload, limit: Response.maximumSize),
-            let device = asked.removeValue(forKey: response.id), let change = under[device]
+            let (device, due) = asked.removeValue(forKey: response.id)
         else { return }
         guard case .success = response.result else {
             result.refused += 1
             under[device] = nil
             return changeMore()
         }
-        result.answer.add(now &- change.due)
-        under[device]?.answered = now
+        result.answer.add(now &- due)
     }
 
     private func reported(_ name: DeviceID, _ app: AppID, _ payload: [UInt8], at now: UInt64) {
@@ -192,7 +203,7 @@ actor OperatorDriver {
         last = now
         result.changes += 1
         result.latency.add(now &- change.due)
-        result.bus.add(change.answered.map { now &- $0 } ?? 0)
+        if let published = change.published { result.bus.add(now &- published) }
         changeMore()
     }
 

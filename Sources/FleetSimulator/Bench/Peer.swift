@@ -60,19 +60,11 @@ final class Peer: Sendable {
                 guard ContinuousClock.now < deadline else { throw LoadError("fleet-sim did not answer") }
                 try await Task.sleep(for: .microseconds(200))
             } else {
-                throw ended("it was asked")
+                try child.check()
+                throw LoadError("a process of the bench has closed its output")
             }
         }
         return try JSONValue(json: Array(bytes.dropLast()), limit: bytes.count)
-    }
-
-    private func ended(_ what: String) -> any Error {
-        do {
-            try child.check()
-            return LoadError("a process of the bench went away when \(what)")
-        } catch {
-            return error
-        }
     }
 
     // MARK: The other side

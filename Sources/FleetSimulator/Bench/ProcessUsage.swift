@@ -86,6 +86,8 @@ struct UsageMeter {
     private let processes: [(name: String, pid: pid_t, counter: InstructionCounter?)]
     private var before: [ProcessUsage] = []
     private(set) var total: [ProcessUsage]
+    /// Of each time that it was on, by process.
+    private var runs: [[ProcessUsage]] = []
 
     init(_ processes: [(String, pid_t)]) {
         self.processes = processes.map { ($0.0, $0.1, InstructionCounter(of: $0.1)) }
@@ -99,10 +101,24 @@ struct UsageMeter {
     private var now: [ProcessUsage] { processes.map { ProcessUsage(of: $0.pid, $0.counter) } }
 
     mutating func start() { before = now }
-    mutating func stop() { total = zip(total, zip(now, before)).map { $0 + ($1.0 - $1.1) } }
+    mutating func stop() {
+        let run = zip(now, before).map { $0 - $1 }
+        total = zip(total, run).map { $0 + $1 }
+        runs.append(run)
+    }
 
     func usage(of name: String) -> ProcessUsage {
         zip(processes, total).first { $0.0.name == name }?.1 ?? ProcessUsage()
+    }
+
+    /// Reads and writes for each of `count` acknowledgements of a run, the median of the runs: something else that the
+    /// processes do once is not in it.
+    func calls(per count: Int) -> JSONValue {
+        .object(
+            processes.indices.map { index in
+                let calls = runs.map { Double($0[index].reads + $0[index].writes) / Double(max(count, 1)) }
+                return JSONValue.Member(processes[index].name, .double(calls.median.rounded(to: 2)))
+            })
     }
 
     func value(per count: Int) -> JSONValue {
