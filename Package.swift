@@ -96,7 +96,7 @@ let package = Package(
             name: "FleetSimulator",
             dependencies: [
                 "AppConnect", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol",
-                "Mosquitto", .argumentParser, .logging,
+                "Mosquitto", .argumentParser, .grdb, .logging,
             ],
             swiftSettings: settings),
         .executableTarget(

@@ -29,22 +29,32 @@ final class Child: Sendable {
         var errors: String?
         /// Whether ``send(line:)`` reaches it; else its input is empty.
         var takesInput = false
+        /// Whether its output is read at ``Child/output`` instead.
+        var isRead = false
     }
 
-    private let pid: pid_t
+    let pid: pid_t
     private let name: String
     private let log: String
     private let input: Int32?
+    /// Where its output is read, which does not wait.
+    let output: Int32?
     private let state = Mutex<Ending?>(nil)
 
-    /// Starts `program`; all it writes goes to a file in `folder`.
-    convenience init(_ program: String, _ arguments: [String], in folder: String) throws {
-        let name = URL(fileURLWithPath: program).lastPathComponent
-        try self.init(program, arguments, Streams(output: "\(folder)/\(name).log"))
+    /// Starts `program`; all it writes goes to a file in `folder`, unless it is spoken to: then its errors alone.
+    convenience init(
+        _ program: String, _ arguments: [String], in folder: String, isSpokenTo: Bool = false,
+        environment: [String: String] = [:]
+    ) throws {
+        let log = "\(folder)/\(URL(fileURLWithPath: program).lastPathComponent).log"
+        let streams = Streams(output: log, errors: isSpokenTo ? log : nil, takesInput: isSpokenTo, isRead: isSpokenTo)
+        try self.init(program, arguments, streams, environment: environment)
     }
 
     /// Starts `program` with no signal blocked or handled otherwise than by default; SIGXFSZ alone stays as it is here.
-    init(_ program: String, _ arguments: [String], _ streams: Streams) throws {
+    init(
+        _ program: String, _ arguments: [String], _ streams: Streams, environment: [String: String] = [:]
+    ) throws {
         name = URL(fileURLWithPath: program).lastPathComponent
         log = streams.errors ?? streams.output
         var actions = posix_spawn_file_actions_t()
@@ -61,7 +71,17 @@ final class Child: Sendable {
         }
         defer { if pipe[0] >= 0 { close(pipe[0]) } }
         let flags = O_WRONLY | O_CREAT | O_APPEND
-        posix_spawn_file_actions_addopen(&actions, 1, streams.output, flags, 0o600)
+        var answers: [Int32] = [-1, -1]
+        if streams.isRead {
+            guard Self.private({ Glibc.pipe(&answers) == 0 ? answers : [] }).count == 2 else {
+                if pipe[1] >= 0 { close(pipe[1]) }
+                throw LoadError("no pipe for \(program): \(String(cString: strerror(errno)))")
+            }
+            posix_spawn_file_actions_adddup2(&actions, answers[1], 1)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, 1, streams.output, flags, 0o600)
+        }
+        defer { if answers[1] >= 0 { close(answers[1]) } }
         if let errors = streams.errors {
             posix_spawn_file_actions_addopen(&actions, 2, errors, flags, 0o600)
         } else {
@@ -79,8 +99,12 @@ final class Child: Sendable {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
+        defer { for setting in settings { free(setting) } }
         var pid: pid_t = 0
-        let status = Self.starting.withLock { _ in posix_spawn(&pid, program, &actions, &attributes, &words, environ) }
+        let status = Self.starting.withLock { _ in posix_spawn(&pid, program, &actions, &attributes, &words, &settings)
+        }
         if status == 0, streams.takesInput {
             input = pipe[1]
             _ = fcntl(pipe[1], F_SETFL, O_NONBLOCK)
@@ -88,13 +112,23 @@ final class Child: Sendable {
             input = nil
             if pipe[1] >= 0 { close(pipe[1]) }
         }
+        if status == 0, streams.isRead {
+            output = answers[0]
+            _ = fcntl(answers[0], F_SETFL, O_NONBLOCK)
+        } else {
+            output = nil
+            if answers[0] >= 0 { close(answers[0]) }
+        }
         self.pid = pid
         guard status == 0 else {
             throw LoadError("\(program) could not be started: \(String(cString: strerror(status)))")
         }
     }
 
-    deinit { if let input { close(input) } }
+    deinit {
+        if let input { close(input) }
+        if let output { close(output) }
+    }
 
     /// How it has ended, if it has.
     var ending: Ending? {
@@ -163,14 +197,20 @@ final class Child: Sendable {
         }
     }
 
-    /// Processor time of the process so far, in seconds.
-    var processorTime: Double {
-        guard let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
-            let end = text.lastIndex(of: ")")
-        else { return 0 }
-        let fields = text[end...].split(separator: " ")
-        guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return 0 }
-        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    /// Ends it as a crash would, and waits.
+    func crash() async {
+        signal(SIGKILL)
+        await end()
+    }
+
+    /// Waits for its end, which is near.
+    func finish(within patience: Duration) throws -> Ending {
+        let deadline = Clock.now() + UInt64(patience.nanoseconds)
+        while true {
+            if let ending { return ending }
+            guard Clock.now() < deadline else { throw LoadError("\(name) did not end within \(patience)") }
+            usleep(200)
+        }
     }
 
     /// The path of a program: beside this one, on the search path, or among the system's daemons.
