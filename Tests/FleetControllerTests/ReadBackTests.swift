@@ -107,7 +107,8 @@ struct ReadBackTests {
         #expect(world.stopped?.contains("received revision 77") == true)
     }
 
-    @Test("a device that knows of a newer revision stops it, though the broker has lost everything; it ends beyond that")
+    @Test(
+        "a device that knows of a newer revision stops it, though the broker has lost everything; it ends beyond that")
     func newerDevice() throws {
         let world = try world()
         world.online(till, highest: Revision(epoch: 1, number: 2))

@@ -10,6 +10,8 @@ package final class FleetStore {
     let database: DatabaseQueue
     let path: String
     private let cache = StoreCache()
+    /// What is committed together now.
+    private var current: Transaction?
 
     /// Opens or creates the database at `path`, and brings it to the present schema. Throws when it is damaged, not
     /// writable, of another program or of a newer version, and then changes nothing.
@@ -67,14 +69,58 @@ package final class FleetStore {
     /// Runs `body` in one transaction. When it throws, nothing of it has happened.
     func transaction<Result>(_ body: (Transaction) throws -> Result) throws -> Result {
         do {
+            if let current { return try part(of: current, body) }
             return try database.write { try body(Transaction(database: $0, cache: cache)) }
         } catch {
             cache.removeAll()
-            switch error {
-            case let error as DatabaseError: throw Self.explain(error, path)
-            case let error as DamagedRow: throw Self.damaged(path, error.description)
-            default: throw error
+            throw explain(error)
+        }
+    }
+
+    /// Commits all transactions of `body` as one, so that the disk is waited for once.
+    ///
+    /// - Throws: ``NotTogether`` when the disk has failed, of whatever part: then nothing of `body` has happened.
+    func together<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try database.write { database in
+                current = Transaction(database: database, cache: cache)
+                defer { current = nil }
+                return try body()
             }
+        } catch {
+            cache.removeAll()
+            if error is DatabaseError { throw NotTogether() }
+            throw explain(error)
+        }
+    }
+
+    struct NotTogether: Error {}
+
+    /// A part may fail by itself, but for a failure of the disk, after which SQLite may have rolled everything back.
+    private func part<Result>(
+        of whole: Transaction, _ body: (Transaction) throws -> Result
+    ) throws -> Result {
+        do {
+            try whole.run("SAVEPOINT part")
+            do {
+                let result = try body(whole)
+                try whole.run("RELEASE part")
+                return result
+            } catch  where !(error is DatabaseError) {
+                try whole.run("ROLLBACK TO part")
+                try whole.run("RELEASE part")
+                throw error
+            }
+        } catch is DatabaseError {
+            throw NotTogether()
+        }
+    }
+
+    private func explain(_ error: any Error) -> any Error {
+        switch error {
+        case let error as DatabaseError: Self.explain(error, path)
+        case let error as DamagedRow: Self.damaged(path, error.description)
+        default: error
         }
     }
 
