@@ -96,14 +96,14 @@ let package = Package(
             name: "FleetSimulator",
             dependencies: [
                 "AppConnect", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol",
-                "Mosquitto", .argumentParser, .logging,
+                "Mosquitto", .argumentParser, .grdb, .logging,
             ],
             swiftSettings: settings),
         .executableTarget(
             name: "fleet-sim", dependencies: ["FleetSimulator", .argumentParser], swiftSettings: settings),
 
         // Tests
-        .target(name: "TestSupport", dependencies: [], path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "TestSupport", dependencies: [.grdb], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "MosquittoTests", dependencies: ["Mosquitto", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "FleetProtocolTests", dependencies: ["FleetProtocol"], swiftSettings: settings),
         .testTarget(
@@ -112,7 +112,7 @@ let package = Package(
         .testTarget(
             name: "DeviceAgentTests",
             dependencies: ["DeviceAgent", "FleetProtocol", "Mosquitto", "TestSupport", .grdb],
-            swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "FleetHomeTests", dependencies: ["FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
             swiftSettings: settings),
@@ -122,7 +122,7 @@ let package = Package(
                 "FleetController", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport", .grdb, .logging,
                 .serviceLifecycle,
             ],
-            swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "FleetCommandsTests",
             dependencies: ["FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],

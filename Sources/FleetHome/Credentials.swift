@@ -27,6 +27,7 @@ extension Credentials: JSONCodable {
         var password: String?
         try reader.object { name, value in
             switch name {
+            case "v": _ = try value.version()
             case "user": user = try value.string(limit: 128)
             case "password": password = try value.string(limit: 1_024)
             default: break

@@ -4,7 +4,11 @@ package import ArgumentParser
 package struct Simulator: AsyncParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "fleet-sim", abstract: "Simulates fleets: to size a deployment, and to prove the protocol.",
-        subcommands: [RunCommand.self, BenchCommand.self, Explore.self])
+        subcommands: [
+            RunCommand.self, BenchCommand.self, PlotCommand.self, Explore.self, ChaosCommand.self,
+            BenchDevices.self, BenchFloor.self,
+            BenchEcho.self,
+        ])
 
     package init() {}
 }

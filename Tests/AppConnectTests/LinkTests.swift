@@ -6,6 +6,16 @@ import Synchronization
 import TestSupport
 import Testing
 
+/// Runs a task's jobs on a queue of its own.
+private final class OwnThread: TaskExecutor {
+    private let queue = DispatchQueue(label: "test")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
 @Suite("Over a real socket", .serialized)
 struct LinkTests {
     /// A started app with an agent in a folder of its own, both ended afterwards.
@@ -22,7 +32,9 @@ struct LinkTests {
             appConnect.delegate = app
             try appConnect.start(options: options)
             defer { appConnect.stop() }
-            try body(appConnect, agent)
+            // The body waits at sockets: on a thread of its own, since the tasks that it waits for, and those of other
+            // tests, need the few threads there are for tasks.
+            try await withTaskExecutorPreference(OwnThread()) { try body(appConnect, agent) }
             withExtendedLifetime(app) {}
         }
     }

@@ -29,6 +29,33 @@ struct LayerTests {
         #expect(try device.status(mail)[.config].received == 2)
     }
 
+    @Test("what a restored controller has not signed again counts no more once it greets, and never comes back")
+    func earlierEpoch() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try join(&device, [kiosk])
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "group"]))
+        try device.apply(.all, mail, .config, .config(["from": "all"]))
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+        let held = device.retained
+        try device.disconnect()
+        device.fleet.epoch = 2
+        device.isControllerThere = false
+        try device.connect()
+        // Nothing is forgotten before the controller has greeted.
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+        try device.apply(.all, mail, .config, .config(["from": "all"]))
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(try device.status(mail)[.config].source == .desired(.all, mail, .config))
+        #expect(!device.subscriptions.contains { $0.contains("/kiosk/") })
+        #expect(device.core.state.groups == [])
+        for (topic, payload) in held { try device.handle(.message(topic: topic, payload: payload)) }
+        #expect(device.core.state.groups == [])
+        #expect(try device.status(mail)[.config].source == .desired(.all, mail, .config))
+    }
+
     @Test("among groups the higher priority decides, then the smaller id")
     func priority() throws {
         var device = try TestDevice()

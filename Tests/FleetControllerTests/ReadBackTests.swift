@@ -107,6 +107,23 @@ struct ReadBackTests {
         #expect(world.stopped?.contains("received revision 77") == true)
     }
 
+    @Test(
+        "a device that knows of a newer revision stops it, though the broker has lost everything; it ends beyond that")
+    func newerDevice() throws {
+        let world = try world()
+        world.online(till, highest: Revision(epoch: 1, number: 2))
+        #expect(world.stopped == nil)
+        world.online(till, highest: Revision(epoch: 1, number: 3))
+        #expect(world.stopped?.contains("knows of revision 3") == true)
+        let restored = try World(identity: world.identity, isRestoring: true)
+        restored.retained = world.retained
+        restored.online(till, highest: Revision(epoch: 4, number: 70_000))
+        restored.connect()
+        #expect(restored.stopped == nil)
+        #expect(try restored.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#) > 70_000)
+        #expect(try restored.core.store.latest().epoch == 5)
+    }
+
     @Test("a restored controller begins a new epoch beyond all it sees, signs everything again, and withdraws the rest")
     func restored() throws {
         let lost = try World()

@@ -97,10 +97,13 @@ final class World {
 
     // MARK: Devices
 
-    func online(_ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID = .random()) {
+    func online(
+        _ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID = .random(),
+        highest: Revision? = nil
+    ) {
         let presence = Presence(
             state: .online, incarnation: incarnation, boot: boot, connection: connection, since: now, agent: "1.0",
-            apps: [])
+            apps: [], highest: highest)
         retained[identity.topic(.presence(.device(device)))] = presence.json
         receive(.presence(.device(device)), presence.json)
     }

@@ -50,15 +50,53 @@ struct LoadTests {
         }
     }
 
-    @Test("a histogram's percentiles are at most 1.6 % too large")
-    func histogram() {
-        var histogram = Histogram()
-        for value in 1...100_000 { histogram.add(UInt64(value) * 1_000) }
-        for part in [0.01, 0.5, 0.9, 0.99, 1] {
-            let exact = part * 1e8
-            #expect((exact...exact * 1.016).contains(Double(histogram.value(at: part))))
+    @Test("devices whose connections are cut again and again follow all the same")
+    func flapping() async throws {
+        try await withFixture { fixture in
+            let home = try await startFleet(fixture)
+            var plan = LoadPlan()
+            plan.devices = 10
+            plan.flapping.connected = .uniform(0.3...0.9)
+            plan.flapping.offline = .constant(0.3)
+            plan.omitsSocketPairs = false  // Other tests open files meanwhile.
+            let fleet = try await LoadFleet(plan, home: home)
+            fixture.onEnd { await fleet.end() }
+            await fleet.connect()
+            try await fleet.wait(for: "every app's ready", within: .seconds(30)) { $0.ready == 10 }
+            try await FleetCommands.Controller.reach(home, as: .operator(Name(unchecked: "admin"))) { controller in
+                let app = LoadPlan.appID(1)
+                let change = ApplyRequest.Change(
+                    app: app, layer: .all, aspect: .config, value: DesiredValue(.config(["a": "b"])))
+                _ = try await controller.ask(.apply, ApplyRequest(changes: [change]))
+                try await until("the summary") {
+                    let rows = try await controller.ask(.status, ListRequest(app: app))["rows"]?.arrayValue ?? []
+                    return rows.first { $0["policy"]?.stringValue == "config" }?["counts"]?["applied"] == 10
+                }
+            }
+            let counters = try await fleet.wait(for: "cuts", within: .seconds(10)) { $0.cut >= 10 }
+            #expect(counters.duplicated == 0)
+            #expect(counters.reordered == 0)
+            #expect(counters.errors == 0, "\(counters.lastError ?? "")")
         }
-        #expect(Histogram().value(at: 0.5) == 0)
+    }
+
+    @Test("without cuts, a part of the devices never connects")
+    func offline() async throws {
+        try await withFixture { fixture in
+            let home = try await startFleet(fixture)
+            var plan = LoadPlan()
+            plan.devices = 40
+            plan.flapping.offline = .constant(0.5)
+            plan.omitsSocketPairs = false
+            let fleet = try await LoadFleet(plan, home: home)
+            fixture.onEnd { await fleet.end() }
+            await fleet.connect()
+            // All that will connect have begun to long before the first has reported.
+            let counters = try await fleet.wait(for: "the others", within: .seconds(20)) {
+                $0.reported > 0 && $0.reported == $0.connected
+            }
+            #expect((8...32).contains(counters.connected))
+        }
     }
 
     @Test("more connections than a source address has ports come from several addresses")

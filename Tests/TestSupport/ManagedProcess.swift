@@ -220,6 +220,18 @@ extension Fixture {
     }
 }
 
+/// The words that run a program so that the modes of files count for it even if root runs the tests: as root still, but
+/// without root's power to pass them over.
+package func command(
+    _ executable: URL, _ arguments: [String], obeysModes: Bool
+) throws -> (executable: URL, arguments: [String]) {
+    guard obeysModes, geteuid() == 0 else { return (executable, arguments) }
+    return (
+        try program(named: "setpriv"),
+        ["--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search,-fowner", "--", executable.path] + arguments
+    )
+}
+
 /// Runs a program to its end.
 ///
 /// - Returns: Its exit status and all it wrote.

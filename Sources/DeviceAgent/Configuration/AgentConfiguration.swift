@@ -26,11 +26,17 @@ package struct AgentConfiguration: Sendable {
 
     /// Reads the file at `path`; relative paths in it start at its folder.
     package static func read(_ path: String) throws -> AgentConfiguration {
+        // Whoever can change it decides which root key this device believes.
+        if let info = Files.status(path) {
+            try Files.checkOwner(path, info, orRoot: true)
+            try Files.checkMode(path, info, isSecret: false)
+        }
         let file = try parse(AgentFile.self, path)
         let folder = path.contains("/") ? String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) : "."
         func absolute(_ relative: String) -> String { relative.hasPrefix("/") ? relative : "\(folder)/\(relative)" }
         let secretPath = absolute(file.credentials)
         try checkSecret(secretPath)
+        if let key = file.tls?.key { try checkSecret(absolute(key)) }
         let credentials = try parse(CredentialsFile.self, secretPath)
         return AgentConfiguration(
             enrollment: file.enrollment, host: file.host, port: file.port,
@@ -48,6 +54,9 @@ package struct AgentConfiguration: Sendable {
         let bytes = try Files.read(path, limit: 4_194_304)
         do {
             return try Content(json: bytes, limit: 4_194_304)
+        } catch let error as FleetProtocolError where error.code == .version {
+            throw DeviceAgentError(
+                .configuration, "\(path): \(error): it was made for a newer fleet-agent, which is to be installed")
         } catch {
             throw DeviceAgentError(
                 .configuration, "\(path): \(error); enroll the device again, or restore the file")
@@ -55,12 +64,10 @@ package struct AgentConfiguration: Sendable {
     }
 
     private static func checkSecret(_ path: String) throws {
-        guard let info = Files.status(path) else { return }  // Reading it will say what is wrong.
-        guard info.st_mode & 0o077 == 0 else {
-            throw DeviceAgentError(
-                .configuration,
-                "\(path) can be read by others than its owner: chmod 600 it, and enroll the device again")
-        }
+        // Reading it will say what is wrong.
+        guard let info = Files.status(path), info.st_mode & S_IFMT == S_IFREG else { return }
+        try Files.checkOwner(path, info, orRoot: true)
+        try Files.checkMode(path, info, isSecret: true)
     }
 }
 
@@ -179,6 +186,7 @@ private struct CredentialsFile: JSONReadable {
         var password: String?
         try reader.object { name, value in
             switch name {
+            case "v": _ = try value.version()
             case "user": user = try value.string()
             case "password": password = try value.string()
             default: break

@@ -75,9 +75,10 @@ extension DeviceCore {
         guard document.address == address else {
             throw FleetProtocolError(.mismatch, "this document belongs to \(document.topic)", at: "topic")
         }
-        guard document.revision.epoch >= enrollment.epoch else {
+        let epoch = max(enrollment.epoch, session?.epoch ?? 0)
+        guard document.revision.epoch >= epoch else {
             throw FleetProtocolError(
-                .mismatch, "epoch \(document.revision.epoch), where \(enrollment.epoch) is known already", at: "epoch")
+                .mismatch, "epoch \(document.revision.epoch), where \(epoch) is known already", at: "epoch")
         }
         if let mark {
             guard document.revision >= mark.revision else {
@@ -122,9 +123,7 @@ extension DeviceCore {
         case .groupMeta: settle(state.apps.keys, at: now)
         case .membership:
             // Before the first barrier, all of it is fetched together; later, only what is new.
-            if session?.isPastFirst == true, layers.membership != session?.wantedGroups ?? state.groups {
-                fetch([], groups: layers.membership, at: now)
-            }
+            followMembership(at: now)
         default: break
         }
     }

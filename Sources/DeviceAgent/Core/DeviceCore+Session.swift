@@ -27,6 +27,8 @@ extension DeviceCore {
         var greetingAnsweredAt: Int64?
         /// When a greeting is answered that came too soon after the one before.
         var greetingDueAt: Int64?
+        /// The controller's, by its greeting.
+        var epoch: Int64?
         /// The time that the controller said last on this connection.
         var controllerTime: Timestamp?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
@@ -90,6 +92,7 @@ extension DeviceCore {
         case .first:
             session?.isPastFirst = true
             retryHeld(at: now)
+            forgetEarlierEpochs()
             let wanted = layers.membership
             fetch(Set(state.apps.keys), groups: wanted == state.groups ? nil : wanted, at: now)
         case .documents(let apps, let groups):
@@ -128,7 +131,27 @@ extension DeviceCore {
             session?.reportsDueAt = due
         }
         if let groups, groups == session?.wantedGroups { change(to: groups) }
+        forgetEarlierEpochs()
         settle(state.apps.keys, at: now)
+    }
+
+    /// A controller that was restored signs all it knows again before it greets anybody. What is of an earlier epoch by
+    /// then is no wish of its any more, and it cannot withdraw what it does not know of.
+    private mutating func forgetEarlierEpochs() {
+        guard let session, session.isPastFirst, let epoch = session.epoch else { return }
+        for address in layers.addresses(before: epoch) {
+            if case .desired(_, let app, _) = address, !session.fetched.contains(app) { continue }
+            layers.set(nil, at: address)
+            state.documents[address] = nil
+            batch.changes.append(.document(address, nil))
+            log(.notice, "forgot a document of an earlier epoch", address.path)
+        }
+    }
+
+    /// Brings the groups in line with the membership document.
+    mutating func followMembership(at now: Now) {
+        guard session?.isPastFirst == true, layers.membership != session?.wantedGroups ?? state.groups else { return }
+        fetch([], groups: layers.membership, at: now)
     }
 
     /// From now on these groups count. What only the others said is forgotten; its marks stay.
@@ -175,7 +198,7 @@ extension DeviceCore {
             since: session.since, agent: agentVersion,
             apps: state.apps.values.sorted { $0.id < $1.id }.map {
                 Presence.App(id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue))
-            })
+            }, highest: state.highest > .zero ? state.highest : nil)
     }
 
     /// The will of a connection that is about to be made.
@@ -225,6 +248,10 @@ extension DeviceCore {
             guard isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
             session?.isGreeted = true
+            let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
+            session?.epoch = epoch
+            forgetEarlierEpochs()
+            followMembership(at: now)
             if let mark = hello.received { drop(through: mark) }
             sendEvents(at: now)
             settle(state.apps.keys, at: now)

@@ -79,14 +79,24 @@ package struct DeviceCore: Sendable {
                     + " \(owner.device) of the fleet \(owner.fleet): give it a state folder of its own")
         }
         self.state.owner = owner
-        trust = try Self.trust(enrollment.trust, enrollment, signatures)
-        if let wire = state.trust {
-            let newer = try Self.trust(try SignedDocument(wire: wire), enrollment, signatures)
-            if newer.version > trust.version { trust = newer }
+        do {
+            trust = try Self.trust(enrollment.trust, enrollment, signatures)
+        } catch {
+            throw DeviceAgentError(
+                .configuration, "trust: the enrolment does not fit together: enroll the device again", cause: error)
         }
-        for (address, wire) in state.documents {
-            let signed = try SignedDocument(wire: wire)
-            layers.set(try DesiredDocument(payload: signed.payload, in: enrollment.fleet), at: address)
+        do {
+            if let wire = state.trust {
+                let newer = try Self.trust(try SignedDocument(wire: wire), enrollment, signatures)
+                if newer.version > trust.version { trust = newer }
+            }
+            for (address, wire) in state.documents {
+                let signed = try SignedDocument(wire: wire)
+                layers.set(try DesiredDocument(payload: signed.payload, in: enrollment.fleet), at: address)
+            }
+        } catch {
+            throw DeviceAgentError(
+                .store, "the agent's store holds a document that cannot be read: enroll the device again", cause: error)
         }
         layers.count(state.groups)
         for (address, floor) in enrollment.floors where state.marks[address].map({ $0.revision < floor }) ?? true {
@@ -203,7 +213,10 @@ package struct DeviceCore: Sendable {
     /// A trust document that arrived: the newest version counts, and one version has one content.
     mutating func receivedTrust(_ wire: [UInt8], at now: Now) {
         do {
+            // The very one that counts comes on every connection.
+            if wire == state.trust { return }
             let signed = try SignedDocument(wire: wire)
+            if state.trust == nil, signed == enrollment.trust { return }
             let document = try Self.trust(signed, enrollment, signatures)
             if document.version == trust.version, document == trust { return }
             guard document.version > trust.version else {

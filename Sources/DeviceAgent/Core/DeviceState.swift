@@ -30,7 +30,7 @@ package struct Enrollment: Sendable {
 }
 
 /// What survives a restart of the agent.
-package struct DeviceState: Sendable {
+package struct DeviceState: Hashable, Sendable {
     /// Whose state it is: a state of another fleet or device would speak for it.
     package struct Owner: Hashable, Sendable {
         package var fleet: RandomID

@@ -58,6 +58,11 @@ struct Layers: Sendable {
         documents.keys.filter { $0.group.map(groups.contains) ?? false }.sorted { $0.path < $1.path }
     }
 
+    /// Where documents of earlier epochs stand, in one order for all.
+    func addresses(before epoch: Int64) -> [Address] {
+        documents.filter { $0.value.revision.epoch < epoch }.keys.sorted { $0.path < $1.path }
+    }
+
     private mutating func order(_ aspect: Aspect, of app: AppID) {
         var found: [DesiredDocument] = []
         if let document = documents[.desired(.device(device), app, aspect)] { found.append(document) }

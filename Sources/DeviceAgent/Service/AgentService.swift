@@ -22,11 +22,22 @@ package final class AgentService: Service {
 
     package func run() async throws {
         try Files.makeFolder(configuration.stateFolder, mode: 0o700)
+        if let info = Files.status(configuration.stateFolder) {
+            try Files.checkOwner(configuration.stateFolder, info)
+            try Files.checkMode(configuration.stateFolder, info, isSecret: false)
+        }
         let lock = try StateLock(folder: configuration.stateFolder)
-        let store = try DeviceStore(path: configuration.stateFolder + "/agent.db")
-        let keystore = try Keystore(folder: configuration.stateFolder + "/keys")
-        let core = try DeviceCore(
-            enrollment: configuration.enrollment, agentVersion: Self.version, state: store.load(), at: .system)
+        let store = try DeviceStore(
+            path: configuration.stateFolder + "/agent.db", isExpected: lock.hasState)
+        let keystore = try Keystore(folder: configuration.stateFolder + "/keys", isExpected: lock.hasState)
+        let state = try store.load()
+        try lock.noteState()
+        let core = try core(over: state)
+        try keystore.tidy(keeping: Set(state.apps.values.filter(\.hasKeys).map(\.id))) { app in
+            logger.error(
+                "the key of an app is gone, and it gets a new one: what the old one protected cannot be read any more",
+                metadata: ["app": "\(app)"])
+        }
         let (failures, failure) = AsyncStream.makeStream(of: (any Error).self, bufferingPolicy: .bufferingOldest(1))
         let loop = try EventLoop(name: "fleet-agent.mqtt")
         let runner = try AgentRunner(
@@ -51,9 +62,22 @@ package final class AgentService: Service {
         }
         await runner.stop()
         await loop.shutdown()
+        try? store.close()
         withExtendedLifetime(lock) {}
         if let cause { throw cause }
         logger.info("agent stopped")
+    }
+}
+
+extension AgentService {
+    /// Where the state stands is not the core's business, but that of whoever reads why the agent does not start.
+    private func core(over state: DeviceState) throws -> DeviceCore {
+        do {
+            return try DeviceCore(
+                enrollment: configuration.enrollment, agentVersion: Self.version, state: state, at: .system)
+        } catch let error as DeviceAgentError where error.code == .store {
+            throw DeviceAgentError(.store, "\(configuration.stateFolder): \(error.message)", cause: error.cause)
+        }
     }
 }
 

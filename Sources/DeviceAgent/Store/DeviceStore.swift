@@ -2,82 +2,54 @@ import FleetProtocol
 import Foundation
 import GRDB
 
-/// What an agent keeps on disk: one SQLite file, all of its SQL here. Not thread-safe by itself: one owner writes.
+/// What an agent keeps on disk: one SQLite file, all of its SQL in this folder. Not thread-safe by itself: one owner writes.
 ///
 /// Each ``apply(_:)`` is one transaction, synced to the disk before it returns.
 package struct DeviceStore: Sendable {
-    private let queue: DatabaseQueue
+    let queue: DatabaseQueue
+    /// For messages.
+    let path: String
 
-    /// Opens the file at `path`, or makes it. Throws when it is damaged, not writable, or of a newer version.
-    package init(path: String) throws {
+    /// Opens the file at `path`, or makes it. Throws when it is damaged, not writable, of another program or of a newer
+    /// version, and then changes nothing.
+    ///
+    /// - Parameter isExpected: Whether there has been a store already: a new one would have forgotten what it must not.
+    package init(path: String, isExpected: Bool = false) throws {
+        try Self.checkFile(path, isExpected: isExpected)
+        Self.claimFile(path)
+        var configuration = Self.configuration
+        configuration.busyMode = .immediateError
         do {
-            var configuration = Configuration()
-            configuration.prepareDatabase { db in
-                try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            queue = try DatabaseQueue(path: path, configuration: configuration)
+            self.path = path
+            try check()
+            try queue.writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
             }
-            configuration.busyMode = .immediateError
-            try self.init(DatabaseQueue(path: path, configuration: configuration))
+            try DeviceSchema.migrator.migrate(queue)
+            try checkTables()
+            try checkRows()
         } catch let error as DatabaseError {
-            throw DeviceAgentError(
-                .store, "cannot open the agent's store at \(path)", cause: error)
+            throw Self.explain(error, "open the agent's store at \(path)", path)
         }
     }
+
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.prepareDatabase { $0.add(function: DeviceSchema.rowSum) }
+        return configuration
+    }
+
+    /// Moves the log into the file, and leaves it alone: nothing can be read or written any more.
+    package func close() throws { try queue.close() }
 
     /// A store in memory, for tests and simulations.
-    package static func inMemory() throws -> DeviceStore { try DeviceStore(DatabaseQueue()) }
+    package static func inMemory() throws -> DeviceStore { try DeviceStore() }
 
-    private init(_ queue: DatabaseQueue) throws {
-        self.queue = queue
-        let migrator = Self.migrator
-        guard try queue.read({ try !migrator.hasBeenSuperseded($0) }) else {
-            throw DeviceAgentError(.store, "the agent's store was written by a newer version of the agent: update it")
-        }
-        try migrator.migrate(queue)
-    }
-
-    private static var migrator: DatabaseMigrator {
-        var migrator = DatabaseMigrator()
-        migrator.registerMigration("1") { db in
-            try db.execute(
-                sql: """
-                    CREATE TABLE device (
-                        id INTEGER PRIMARY KEY CHECK (id = 1),
-                        fleet TEXT,
-                        device TEXT,
-                        boot INTEGER NOT NULL DEFAULT 0,
-                        trust BLOB,
-                        groups TEXT NOT NULL DEFAULT '[]',
-                        running INTEGER NOT NULL DEFAULT 0,
-                        uptime INTEGER NOT NULL DEFAULT 0,
-                        boot_id TEXT NOT NULL DEFAULT '',
-                        contact_running INTEGER,
-                        contact_wall INTEGER,
-                        highest_epoch INTEGER NOT NULL DEFAULT 0,
-                        highest_revision INTEGER NOT NULL DEFAULT 0,
-                        CHECK ((contact_running IS NULL) = (contact_wall IS NULL)),
-                        CHECK ((fleet IS NULL) = (device IS NULL))
-                    ) STRICT;
-                    INSERT INTO device (id) VALUES (1);
-                    CREATE TABLE document (path TEXT PRIMARY KEY, wire BLOB NOT NULL) STRICT, WITHOUT ROWID;
-                    CREATE TABLE mark (
-                        path TEXT PRIMARY KEY,
-                        epoch INTEGER NOT NULL,
-                        revision INTEGER NOT NULL,
-                        digest BLOB CHECK (digest IS NULL OR length(digest) = 32)
-                    ) STRICT, WITHOUT ROWID;
-                    CREATE TABLE app (id TEXT PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
-                    CREATE TABLE event (
-                        boot INTEGER NOT NULL,
-                        number INTEGER NOT NULL,
-                        kind TEXT NOT NULL CHECK (kind IN ('event', 'log-level')),
-                        device TEXT NOT NULL,
-                        app TEXT NOT NULL,
-                        wire BLOB NOT NULL,
-                        PRIMARY KEY (boot, number)
-                    ) STRICT, WITHOUT ROWID;
-                    """)
-        }
-        return migrator
+    private init() throws {
+        queue = try DatabaseQueue(configuration: Self.configuration)
+        path = ":memory:"
+        try DeviceSchema.migrator.migrate(queue)
     }
 
     // MARK: Writing
@@ -91,7 +63,7 @@ package struct DeviceStore: Sendable {
                 }
             }
         } catch let error as DatabaseError {
-            throw DeviceAgentError(.store, "cannot write to the agent's store", cause: error)
+            throw Self.explain(error, "write to the agent's store at \(path)", path)
         }
     }
 
@@ -136,62 +108,10 @@ package struct DeviceStore: Sendable {
             try run("DELETE FROM event WHERE boot = ? AND number <= ?", [boot, through])
         }
     }
-
-    // MARK: Reading
-
-    package func load() throws -> DeviceState {
-        do {
-            return try queue.read { db in
-                var state = DeviceState()
-                try Self.loadDevice(into: &state, db)
-                for row in try Row.fetchAll(db, sql: "SELECT path, wire FROM document") {
-                    guard let address = Address(path: row["path"] as String) else { continue }
-                    state.documents[address] = Array(row["wire"] as Data)
-                }
-                for row in try Row.fetchAll(db, sql: "SELECT path, epoch, revision, digest FROM mark") {
-                    guard let address = Address(path: row["path"] as String) else { continue }
-                    state.marks[address] = DocumentMark(
-                        revision: Revision(epoch: row["epoch"], number: row["revision"]),
-                        digest: (row["digest"] as Data?).map { Digest(bytes: Array($0)) })
-                }
-                for row in try Row.fetchAll(db, sql: "SELECT id, record FROM app") {
-                    let record = try AppRecord(json: Array(row["record"] as Data), limit: .max)
-                    state.apps[record.id] = record
-                }
-                let events = try Row.fetchAll(
-                    db, sql: "SELECT kind, device, app, wire FROM event ORDER BY boot, number")
-                state.events = try events.map { row in
-                    try KeptEvent(
-                        kind: row["kind"], wire: Array(row["wire"] as Data),
-                        device: DeviceID(checking: row["device"] as String), app: AppID(checking: row["app"] as String))
-                }
-                return state
-            }
-        } catch let error where !(error is DeviceAgentError) {
-            throw DeviceAgentError(.store, "cannot read the agent's store", cause: error)
-        }
-    }
-
-    private static func loadDevice(into state: inout DeviceState, _ db: Database) throws {
-        guard let row = try Row.fetchOne(db, sql: "SELECT * FROM device") else { return }
-        if let fleet = (row["fleet"] as String?).flatMap({ RandomID($0) }), let device = row["device"] as String? {
-            state.owner = DeviceState.Owner(fleet: fleet, device: try DeviceID(checking: device))
-        }
-        state.boot = row["boot"]
-        state.trust = (row["trust"] as Data?).map { Array($0) }
-        state.groups = try JSONList<GroupID>(json: Array((row["groups"] as String).utf8), limit: .max).elements
-        state.running.total = row["running"]
-        state.running.lastUptime = row["uptime"]
-        state.running.bootID = row["boot_id"]
-        if let running = row["contact_running"] as Int64?, let wall = row["contact_wall"] as Int64? {
-            state.contact = Contact(running: running, wall: Timestamp(milliseconds: wall))
-        }
-        state.highest = Revision(epoch: row["highest_epoch"], number: row["highest_revision"])
-    }
 }
 
 /// A JSON array at the top of a text.
-private struct JSONList<Element: JSONCodable>: JSONCodable {
+struct JSONList<Element: JSONCodable>: JSONCodable {
     let elements: [Element]
 
     init(_ elements: [Element]) { self.elements = elements }
@@ -199,22 +119,5 @@ private struct JSONList<Element: JSONCodable>: JSONCodable {
 
     func write(to writer: inout JSONWriter) {
         writer.array { for element in elements { element.write(to: &$0) } }
-    }
-}
-
-extension KeptEvent {
-    fileprivate var kind: String {
-        switch body {
-        case .event: "event"
-        case .logLevel: "log-level"
-        }
-    }
-
-    fileprivate init(kind: String, wire: [UInt8], device: DeviceID, app: AppID) throws {
-        if kind == "log-level" {
-            self.init(body: .logLevel(try LogLevelChange(wire: wire, device: device, app: app)))
-        } else {
-            self.init(body: .event(try AppEvent(wire: wire, device: device, app: app)))
-        }
     }
 }

@@ -13,7 +13,7 @@ struct Collector {
     let identity: FleetIdentity
     let session: Int64
     /// The highest revision that was ever given out.
-    let latest: Int64
+    let latest: Revision
     /// Whether a report of something newer is taken as it is: only while a restored controller looks around.
     let isRestoring: Bool
     let now: Timestamp
@@ -26,8 +26,8 @@ struct Collector {
     /// Topics of removed devices, to be cleared.
     private(set) var leftovers: [String] = []
     private(set) var notices: [Notice] = []
-    /// The highest revision that a status has received.
-    private(set) var highest: Int64 = 0
+    /// The highest epoch and the highest revision that a device has spoken of.
+    private(set) var highest = Revision.zero
     /// Documents that statuses follow, while a restored controller looks around: the broker may have lost them too.
     private(set) var followed: Set<Address> = []
     /// Why the controller must not go on.
@@ -56,7 +56,7 @@ struct Collector {
         self.transaction = transaction
         self.identity = identity
         session = try transaction.session()
-        latest = try transaction.latest().number
+        latest = try transaction.latest()
         self.isRestoring = isRestoring
         self.now = now
     }
@@ -71,6 +71,14 @@ struct Collector {
     }
 
     private mutating func collect(_ presence: Presence, of name: DeviceID, isRetained: Bool) throws {
+        if let known = presence.highest, presence.state == .online {
+            guard isPossible(max(known.epoch, known.number), by: name) else { return }
+            highest = Revision(epoch: max(highest.epoch, known.epoch), number: max(highest.number, known.number))
+            if known > latest, !isRestoring {
+                newer = newer ?? "\(name) knows of revision \(known)"
+                return
+            }
+        }
         guard
             var device = try device(
                 name, incarnation: presence.incarnation, boot: presence.boot,
@@ -111,17 +119,15 @@ struct Collector {
     private mutating func collect(_ status: Status, isRetained: Bool) throws {
         let name = status.device
         let received = status.policies.reduce(0) { max($0, $1.received) }
-        guard received <= max(latest, Self.largestRevision) else {
-            return notices.append(Notice(device: name, text: "claims a revision that cannot be"))
-        }
-        highest = max(highest, received)
+        guard isPossible(received, by: name) else { return }
+        highest.number = max(highest.number, received)
         if isRestoring, followed.count < ReadBack.limit {
             for case .desired(let layer, status.app, let aspect)? in status.policies.map(\.source) {
                 if case .device(let other) = layer, other != name { continue }
                 followed.insert(.desired(layer, status.app, aspect))
             }
         }
-        if received > latest, !isRestoring {
+        if received > latest.number, !isRestoring {
             newer = newer ?? "the status of \(status.app) on \(name) has received revision \(received)"
             return
         }
@@ -164,6 +170,12 @@ struct Collector {
                     device: header.device,
                     text: "lost events \(range.lowerBound) to \(range.upperBound) of boot \(header.boot)"))
         }
+    }
+
+    private mutating func isPossible(_ revision: Int64, by device: DeviceID) -> Bool {
+        if revision <= max(latest.number, Self.largestRevision) { return true }
+        notices.append(Notice(device: device, text: "claims a revision that cannot be"))
+        return false
     }
 
     // MARK: The device that speaks

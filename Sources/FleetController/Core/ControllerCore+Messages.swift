@@ -1,13 +1,27 @@
 import FleetProtocol
 
 extension ControllerCore {
-    /// Takes in messages in their order; reports are committed together, before anything that follows them.
+    /// Takes in messages in their order, and commits what they change at once: requests that come together share one
+    /// wait for the disk. Should that fail, each is tried by itself, so that one is answered for what it cannot have.
     mutating func receive(_ messages: [Message], _ turn: inout Turn) throws {
         if case .offline = phase { return }
+        let messages = messages.map { ($0, Address(topic: $0.topic, in: identity.fleetID)) }
+        let hasRequest = messages.contains { if case .request? = $0.1 { true } else { false } }
+        guard messages.count > 1, hasRequest else { return try take(messages, &turn) }
+        let before = (phase, answers, schedule, rivals, turn.effects)
+        do {
+            try store.together { try take(messages, &turn) }
+        } catch is FleetStore.NotTogether {
+            (phase, answers, schedule, rivals, turn.effects) = before
+            try take(messages, &turn)
+        }
+    }
+
+    /// Reports are committed together, before anything that follows them.
+    private mutating func take(_ messages: [(Message, Address?)], _ turn: inout Turn) throws {
         var reports: [Report] = []
         var refused = Refused()
-        for message in messages {
-            let address = Address(topic: message.topic, in: identity.fleetID)
+        for (message, address) in messages {
             switch address {
             case .reply, .presence(.device):
                 // Empty is what clearing a topic looks like.
@@ -69,7 +83,7 @@ extension ControllerCore {
         case .offline: break
         case .looking(var readBack):
             phase = .offline
-            readBack.received = max(readBack.received, collector.highest)
+            readBack.note(known: collector.highest)
             // What the store does know of these is kept.
             if readBack.unknown.count < ReadBack.limit { readBack.unknown.formUnion(collector.followed) }
             for device in collector.gone { readBack.present[device] = nil }

@@ -13,8 +13,8 @@ struct ReadBack {
     var foreign: Set<String> = []
     /// The newest verified document that the store has no memory of.
     var newest: (topic: String, revision: Revision)?
-    /// The highest that statuses have received.
-    var received: Int64 = 0
+    /// The highest epoch and the highest revision that a device has spoken of.
+    private(set) var known = Revision.zero
     /// Devices that are online.
     var present: [DeviceID: Presence] = [:]
     /// Requests that came before the broker was repaired.
@@ -24,6 +24,10 @@ struct ReadBack {
     static let limit = 10_000
 
     init(barrier: [UInt8]) { self.barrier = barrier }
+
+    mutating func note(known revision: Revision) {
+        known = Revision(epoch: max(known.epoch, revision.epoch), number: max(known.number, revision.number))
+    }
 
     mutating func note(newer document: DesiredDocument) {
         guard document.revision > newest?.revision ?? .zero else { return }

@@ -44,7 +44,13 @@ extension ControllerCore {
             let response = Response(id: request.id, result: .failure(error)).json
             // Refused for good: the same request, sent again, must not be carried out behind the operator's back.
             if verb.isChange, error.code == .conflict || error.code == .notFound || error.code == .expired {
-                try? store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
+                do {
+                    try store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
+                } catch let error as FleetStore.NotTogether {
+                    throw error
+                } catch {
+                    turn.log(.error, "an answer could not be kept", ["error": "\(error)"])
+                }
             }
             return response
         } catch let error as FleetProtocolError {

@@ -18,13 +18,15 @@ actor ControllerEngine {
     /// The will of every connection of this run.
     nonisolated let will: ControllerCore.Message
 
-    init(home: FleetHome, isRestoring: Bool, outbox: Outbox) throws {
+    /// - Parameter isDatabaseExpected: Whether there has been a database already, so that a missing one is one lost.
+    init(home: FleetHome, isDatabaseExpected: Bool, isRestoring: Bool, outbox: Outbox) throws {
         self.home = home
         self.outbox = outbox
         let identity = try FleetIdentity(
             fleetID: home.context.fleet, fleet: home.context.uuid, signingKey: home.signingKey(),
             trustWire: home.trust().wire)
-        store = try FleetStore(path: home.databasePath)
+        store = try FleetStore(path: home.databasePath, isExpected: isDatabaseExpected)
+        try store.verifyDocuments(for: identity)
         core = try ControllerCore(
             store: store, identity: identity, instance: .random(), isRestoring: isRestoring, startedAt: .current())
         will = core.will

@@ -24,7 +24,9 @@ package struct ControllerService: Service {
         let lock = try home.lock()
         defer { withExtendedLifetime(lock) {} }
         let outbox = Outbox()
-        let engine = try ControllerEngine(home: home, isRestoring: isRestoring, outbox: outbox)
+        let engine = try ControllerEngine(
+            home: home, isDatabaseExpected: lock.hasDatabase && !isRestoring, isRestoring: isRestoring, outbox: outbox)
+        lock.noteDatabase()
         let loop = try EventLoop(name: "controller")
         let client = try MQTTClient(options(will: engine.will), on: loop)
         logger.info(

@@ -40,7 +40,7 @@ struct Shape: Hashable, Sendable {
             switch report.source {
             case nil: text.append(UInt8(ascii: "-"))
             case .desired(let layer, let app, let aspect)? where app == status.app && aspect == policy.aspect:
-                text.append(contentsOf: layer.description.utf8)
+                append(layer, to: &text)
             case let address?: text.append(contentsOf: address.path.utf8)
             }
             append(report.received, to: &text)
@@ -59,7 +59,27 @@ struct Shape: Hashable, Sendable {
 
     private static func append(_ number: Int64, to text: inout [UInt8]) {
         text.append(UInt8(ascii: " "))
-        text.append(contentsOf: String(number).utf8)
+        // Twenty numbers for each status: without a text for each.
+        if number < 0 { text.append(UInt8(ascii: "-")) }
+        let start = text.count
+        var rest = number.magnitude
+        repeat {
+            text.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        text[start...].reverse()
+    }
+
+    private static func append(_ layer: Layer, to text: inout [UInt8]) {
+        switch layer {
+        case .all: text.append(contentsOf: "all".utf8)
+        case .group(let group):
+            text.append(contentsOf: "group/".utf8)
+            text.append(contentsOf: group.text.utf8)
+        case .device(let device):
+            text.append(contentsOf: "device/".utf8)
+            text.append(contentsOf: device.text.utf8)
+        }
     }
 
     /// Reads what ``key(of:)`` has written about `app`.

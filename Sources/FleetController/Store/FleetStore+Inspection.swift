@@ -82,6 +82,11 @@ extension FleetStore {
         }
     }
 
-    /// Runs a statement: for tests that let a store lose what it had.
-    package func execute(_ sql: String) throws { try database.write { try $0.execute(sql: sql) } }
+    /// Loses every second event: a damage that a world's laws must find.
+    package func forgetEverySecondEvent() throws {
+        try transaction { try $0.run("DELETE FROM events WHERE number % 2 = 0") }
+    }
+
+    /// Loses what was answered to requests: another damage that a world's laws must find.
+    package func forgetAnswers() throws { try transaction { try $0.run("DELETE FROM requests") } }
 }

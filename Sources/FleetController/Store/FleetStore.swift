@@ -8,23 +8,32 @@ import GRDB
 /// one core.
 package final class FleetStore {
     let database: DatabaseQueue
-    private let path: String
+    let path: String
     private let cache = StoreCache()
+    /// What is committed together now.
+    private var current: Transaction?
 
-    /// Opens or creates the database at `path`, and brings it to the present schema.
-    package init(path: String) throws {
+    /// Opens or creates the database at `path`, and brings it to the present schema. Throws when it is damaged, not
+    /// writable, of another program or of a newer version, and then changes nothing.
+    ///
+    /// - Parameter isExpected: Whether there has been one already: a new one would have forgotten what is wanted.
+    package init(path: String, isExpected: Bool = false) throws {
         self.path = path
+        try Self.checkFile(path, isExpected: isExpected)
+        Self.claimFile(path)
         var configuration = Configuration()
-        configuration.journalMode = .wal
         configuration.busyMode = .timeout(5)
         configuration.label = "fleet-controller"
         do {
             database = try DatabaseQueue(path: path, configuration: configuration)
-            // Opening in WAL mode sets NORMAL, which may lose what was answered for when the machine loses power.
-            try database.inDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-            try Self.migrate(database, path)
+            try check()
+            try database.writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            }
+            try Schema.migrator.migrate(database)
+            try checkTables()
         } catch let error as DatabaseError {
-            throw Self.explain(error, opening: path)
+            throw Self.explain(error, path)
         }
     }
 
@@ -32,7 +41,7 @@ package final class FleetStore {
     package init() throws {
         path = ":memory:"
         database = try DatabaseQueue()
-        try Self.migrate(database, path)
+        try Schema.migrator.migrate(database)
     }
 
     /// A store in memory that begins as a copy of another.
@@ -57,36 +66,61 @@ package final class FleetStore {
 
     package func close() throws { try database.close() }
 
-    private static func migrate(_ database: DatabaseQueue, _ path: String) throws {
-        guard try !database.read(Schema.migrator.hasBeenSuperseded) else {
-            throw FleetControllerError(
-                .newer, "'\(path)' was written by a newer version of fleet-controller; run that version")
-        }
-        try Schema.migrator.migrate(database)
-    }
-
     /// Runs `body` in one transaction. When it throws, nothing of it has happened.
     func transaction<Result>(_ body: (Transaction) throws -> Result) throws -> Result {
         do {
+            if let current { return try part(of: current, body) }
             return try database.write { try body(Transaction(database: $0, cache: cache)) }
         } catch {
             cache.removeAll()
-            if let error = error as? DatabaseError { throw Self.explain(error, opening: path) }
-            throw error
+            throw explain(error)
         }
     }
 
-    private static func explain(_ error: DatabaseError, opening path: String) -> FleetControllerError {
-        let reason = error.message ?? "SQLite error \(error.extendedResultCode.rawValue)"
-        return switch error.resultCode {
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
-            FleetControllerError(.busy, "'\(path)' is in use by another process: \(reason)")
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-            FleetControllerError(
-                .corrupt,
-                "'\(path)' is damaged, or no database of fleet-controller (\(reason)): put back a copy that is good,"
-                    + " then start with 'fleet-controller run --restored'")
-        default: FleetControllerError(.unusable, "cannot use the database '\(path)': \(reason)")
+    /// Commits all transactions of `body` as one, so that the disk is waited for once.
+    ///
+    /// - Throws: ``NotTogether`` when the disk has failed, of whatever part: then nothing of `body` has happened.
+    func together<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try database.write { database in
+                current = Transaction(database: database, cache: cache)
+                defer { current = nil }
+                return try body()
+            }
+        } catch {
+            cache.removeAll()
+            if error is DatabaseError { throw NotTogether() }
+            throw explain(error)
+        }
+    }
+
+    struct NotTogether: Error {}
+
+    /// A part may fail by itself, but for a failure of the disk, after which SQLite may have rolled everything back.
+    private func part<Result>(
+        of whole: Transaction, _ body: (Transaction) throws -> Result
+    ) throws -> Result {
+        do {
+            try whole.run("SAVEPOINT part")
+            do {
+                let result = try body(whole)
+                try whole.run("RELEASE part")
+                return result
+            } catch  where !(error is DatabaseError) {
+                try whole.run("ROLLBACK TO part")
+                try whole.run("RELEASE part")
+                throw error
+            }
+        } catch is DatabaseError {
+            throw NotTogether()
+        }
+    }
+
+    private func explain(_ error: any Error) -> any Error {
+        switch error {
+        case let error as DatabaseError: Self.explain(error, path)
+        case let error as DamagedRow: Self.damaged(path, error.description)
+        default: error
         }
     }
 
@@ -110,6 +144,11 @@ package final class FleetStore {
         func number(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
             try Int64.fetchOne(database.cachedStatement(sql: sql), arguments: arguments)
         }
+    }
+
+    /// What was read cannot have been written.
+    struct DamagedRow: Error, CustomStringConvertible {
+        let description: String
     }
 }
 

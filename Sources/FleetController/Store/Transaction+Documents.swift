@@ -40,13 +40,13 @@ extension FleetStore.Transaction {
     // MARK: Documents
 
     func document(at address: Address) throws -> StoredDocument? {
-        try row(Self.selectDocument + " WHERE path = ?", [address.path]).flatMap(Self.document)
+        try row(Self.selectDocument + " WHERE path = ?", [address.path]).map(Self.document)
     }
 
     /// Every document, tombstones included, in the order of revisions.
     func documents(after revision: Int64, limit: Int) throws -> [StoredDocument] {
         try rows(Self.selectDocument + " WHERE revision > ? ORDER BY revision LIMIT ?", [revision, limit])
-            .compactMap(Self.document)
+            .map(Self.document)
     }
 
     /// What stands on one layer about one app, tombstones included.
@@ -54,14 +54,14 @@ extension FleetStore.Transaction {
         try rows(
             Self.selectDocument + " WHERE layer = ? AND target = ? AND app = ? ORDER BY aspect",
             [layer.number, layer.target, app.text]
-        ).compactMap(Self.document)
+        ).map(Self.document)
     }
 
     /// Everything on one layer, tombstones included.
     func documents(on layer: Layer) throws -> [StoredDocument] {
         try rows(
             Self.selectDocument + " WHERE layer = ? AND target = ? ORDER BY path", [layer.number, layer.target]
-        ).compactMap(Self.document)
+        ).map(Self.document)
     }
 
     /// The live documents of apps in the order of their paths, behind `path`.
@@ -82,7 +82,7 @@ extension FleetStore.Transaction {
             sql += " AND \(Self.readableByDevice)"
             arguments += [device.text, device.text]
         }
-        return try rows(sql + " ORDER BY path LIMIT ?", arguments + [limit]).compactMap(Self.document)
+        return try rows(sql + " ORDER BY path LIMIT ?", arguments + [limit]).map(Self.document)
     }
 
     /// Topics that a device could read, with the highest revision that stands there, tombstones included.
@@ -178,8 +178,11 @@ extension FleetStore.Transaction {
     private static let selectDocument =
         "SELECT path, epoch, revision, change_epoch, change, issued_at, changed_by, why, value, retired, wire FROM documents"
 
-    private static func document(_ row: Row) -> StoredDocument? {
-        guard let address = Address(path: row[0] as String) else { return nil }
+    /// A row that is left out would be a wish that nobody hears of.
+    private static func document(_ row: Row) throws -> StoredDocument {
+        guard let address = Address(path: row[0] as String) else {
+            throw FleetStore.DamagedRow(description: "'\(row[0] as String)' is no topic of a fleet")
+        }
         return StoredDocument(
             address: address, revision: Revision(epoch: row[1], number: row[2]),
             change: Revision(epoch: row[3], number: row[4]), issuedAt: Timestamp(milliseconds: row[5]), by: row[6],

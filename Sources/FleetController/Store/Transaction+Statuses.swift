@@ -92,10 +92,10 @@ extension FleetStore.Transaction {
             sql += " AND device_apps.id & 65535 = ?"
             arguments += [id]
         }
-        return try rows(sql + " ORDER BY device_apps.id LIMIT ?", arguments + [limit]).compactMap { row in
+        return try rows(sql + " ORDER BY device_apps.id LIMIT ?", arguments + [limit]).map { row in
             guard let device = DeviceID(row[1] as String), let app = AppID(row[2] as String),
                 let shape = Shape(key: [UInt8](blob: row[7]), app: app)
-            else { return nil }
+            else { throw FleetStore.DamagedRow(description: "the status in row \(row[0] as Int64) cannot be read") }
             let status = try StatusDetail.status(
                 fleet: fleet, device: device, app: app,
                 order: ReportOrder(incarnation: row[3], boot: row[4], sequence: row[5]),

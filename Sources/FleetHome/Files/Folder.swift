@@ -59,7 +59,8 @@ struct Folder: Hashable, Sendable {
     /// The content of a file; `remedy` says what helps when it is not there.
     func read(_ name: String, limit: Int, remedy: String? = nil) throws -> [UInt8] {
         let file = path(of: name)
-        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        // Opening a pipe would wait for its writer.
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             if errno == ENOENT { throw FleetHomeError(.missing, "\(file) is missing", remedy: remedy) }
             throw FleetHomeError(
@@ -67,6 +68,11 @@ struct Folder: Hashable, Sendable {
                 remedy: "run this as the user whom the fleet's folder belongs to")
         }
         defer { close(descriptor) }
+        var info = stat()
+        guard fstat(descriptor, &info) == 0, info.st_mode & S_IFMT == S_IFREG else {
+            throw FleetHomeError(
+                .malformed, "\(file) is no file", remedy: remedy ?? "put the file there that belongs there")
+        }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 * 1_024)
         while true {
@@ -78,7 +84,9 @@ struct Folder: Hashable, Sendable {
             }
             bytes.append(contentsOf: chunk[..<count])
             guard bytes.count <= limit else {
-                throw FleetHomeError(.malformed, "\(file) is larger than \(limit) bytes")
+                throw FleetHomeError(
+                    .malformed, "\(file) is larger than \(limit) bytes",
+                    remedy: remedy ?? "restore the file from the backup of the fleet's folder")
             }
         }
     }

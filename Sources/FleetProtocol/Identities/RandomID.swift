@@ -26,7 +26,8 @@ package struct RandomID: Hashable, Sendable, CustomStringConvertible, JSONCodabl
         guard text.utf8.count == 36 else { return nil }
         for (index, byte) in text.utf8.enumerated() {
             switch (index, byte) {
-            case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")), (23, UInt8(ascii: "-")): break
+            case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")), (23, UInt8(ascii: "-")):
+                break
             case (8, _), (13, _), (18, _), (23, _): return nil
             case (_, UInt8(ascii: "0")...UInt8(ascii: "9")), (_, UInt8(ascii: "a")...UInt8(ascii: "f")): break
             default: return nil

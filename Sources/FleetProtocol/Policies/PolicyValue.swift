@@ -8,7 +8,8 @@ package enum PolicyValue: Hashable, Sendable {
     case print(PrintPolicy)
     case secureFileIO(SecureFileIOPolicy)
     case dragAndDrop(DragAndDropPolicy)
-    case secureServices(SecureServicesValue)
+    /// Beside the others it is large, and mostly the default: it has its own place, so that a record of all stays small.
+    indirect case secureServices(SecureServicesValue)
     case logLevel(LogLevel)
 
     package static let defaultMessage = "Your administrator has not authorized this app."

@@ -28,10 +28,13 @@ package struct Presence: Hashable, Sendable {
     package var since: Timestamp
     package var agent: String
     package var apps: [App]
+    /// The highest revision that the device knows of. A controller whose store is behind has lost something, also when
+    /// the broker and every status have lost it too.
+    package var highest: Revision?
 
     package init(
         state: State, incarnation: Int64, boot: Int64, connection: RandomID, since: Timestamp, agent: String,
-        apps: [App]
+        apps: [App], highest: Revision? = nil
     ) {
         self.state = state
         self.incarnation = incarnation
@@ -40,13 +43,15 @@ package struct Presence: Hashable, Sendable {
         self.since = since
         self.agent = agent
         self.apps = apps
+        self.highest = highest
     }
 
-    /// The same, as a will says it: offline, without the apps.
+    /// The same, as a will says it: offline, and nothing that will have changed by then.
     package var will: Presence {
         var copy = self
         copy.state = .offline
         copy.apps = []
+        copy.highest = nil
         return copy
     }
 }
@@ -61,6 +66,7 @@ extension Presence: JSONCodable {
         var since: Timestamp?
         var agent: String?
         var apps: [App] = []
+        var highest: Revision?
         try reader.object { name, value in
             switch name {
             case "v": version = try value.version()
@@ -75,6 +81,7 @@ extension Presence: JSONCodable {
             case "since": since = try value.value()
             case "agent": agent = try value.message(limit: 64)
             case "apps": apps = try value.values(limit: Self.maximumApps)
+            case "highest": highest = try Self.revision(&value)
             default: break
             }
         }
@@ -82,7 +89,21 @@ extension Presence: JSONCodable {
         self.init(
             state: try required(state, "state"), incarnation: try required(incarnation, "incarnation"),
             boot: try required(boot, "boot"), connection: try required(connection, "connection"),
-            since: try required(since, "since"), agent: try required(agent, "agent"), apps: apps)
+            since: try required(since, "since"), agent: try required(agent, "agent"), apps: apps,
+            highest: highest)
+    }
+
+    private static func revision(_ reader: inout JSONReader) throws -> Revision {
+        var epoch: Int64?
+        var number: Int64?
+        try reader.object { name, value in
+            switch name {
+            case "epoch": epoch = try value.integer(in: 1...JSONValue.largestInteger)
+            case "revision": number = try value.integer()
+            default: break
+            }
+        }
+        return Revision(epoch: try required(epoch, "epoch"), number: try required(number, "revision"))
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -94,7 +115,15 @@ extension Presence: JSONCodable {
             writer.member("connection", connection)
             writer.member("since", since)
             writer.member("agent", agent)
-            if state == .online { writer.member("apps", apps) }
+            guard state == .online else { return }
+            writer.member("apps", apps)
+            guard let highest else { return }
+            writer.member("highest") { writer in
+                writer.object { writer in
+                    writer.member("epoch", highest.epoch)
+                    writer.member("revision", highest.number)
+                }
+            }
         }
     }
 }

@@ -1,51 +1,76 @@
 import FleetProtocol
-import Foundation
-import Glibc
 
 /// What one scenario gave, in the form that is printed.
-struct BenchReport {
+struct BenchReport: Sendable {
+    /// The figure that is compared, of the floor too.
+    struct Figure: Sendable {
+        /// How it is called in the result: `medianMs`, `perSecond` …
+        let name: String
+        let unit: String
+        let ours: Double
+        var bare: Double?
+        var equalBytes: Double?
+
+        func ratio(to floor: Double?) -> Double? {
+            guard let floor, floor > 0 else { return nil }
+            return (ours / floor).rounded(to: 3)
+        }
+    }
+
     let scenario: String
     let parameters: JSONValue
     let result: JSONValue
     var floor: JSONValue = .null
-    /// To the bare floor; the equal-bytes floor is not measured yet.
-    var bareRatio: Double?
+    var figure: Figure?
     var lost = 0
     var duplicated = 0
     var reordered = 0
-    /// One line for people.
-    let line: String
+    var brokerSettings: [String] = []
+    /// Lines for people, behind the table's.
+    var notes: [String] = []
+    /// Bounds that were broken: what cannot be noise.
+    var broken: [String] = []
+
+    var isWrong: Bool { lost + duplicated + reordered > 0 || !broken.isEmpty }
 
     var value: JSONValue {
-        .object([
+        func number(_ value: Double?) -> JSONValue { value.map(JSONValue.double) ?? .null }
+        return .object([
             "scenario": .string(scenario), "parameters": parameters, "result": result, "floor": floor,
-            "ratio": .object(["bare": bareRatio.map { .double($0.rounded(to: 3)) } ?? .null, "equalBytes": .null]),
-            "lost": .integer(Int64(lost)), "duplicated": .integer(Int64(duplicated)),
-            "reordered": .integer(Int64(reordered)), "machine": Self.machine,
+            "ratio": .object([
+                "bare": number(figure?.ratio(to: figure?.bare)),
+                "equalBytes": number(figure?.ratio(to: figure?.equalBytes)),
+            ]), "lost": .integer(Int64(lost)), "duplicated": .integer(Int64(duplicated)),
+            "reordered": .integer(Int64(reordered)), "machine": Disclosure.value(broker: brokerSettings),
         ])
     }
 
-    /// What the figures depend on.
-    static var machine: JSONValue {
-        var name = utsname()
-        uname(&name)
-        let kernel = withUnsafeBytes(of: &name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        let processor = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?
-            .split(separator: "\n").first { $0.hasPrefix("model name") }?
-            .split(separator: ":").last.map { $0.trimmingCharacters(in: .whitespaces) }
-        var load = [0.0]
-        getloadavg(&load, 1)
-        #if DEBUG
-            let build = "debug"
-        #else
-            let build = "release"
-        #endif
-        return .object([
-            "processor": processor.map(JSONValue.string),
-            "cores": .integer(Int64(ProcessInfo.processInfo.activeProcessorCount)),
-            "memoryMiB": .integer(Int64(ProcessInfo.processInfo.physicalMemory >> 20)), "kernel": .string(kernel),
-            "loadAverage": .double(load[0].rounded(to: 2)), "build": .string(build),
+    // MARK: The table
+
+    static let header = Self.row([
+        "SCENARIO", "OURS", "BARE FLOOR", "EQUAL BYTES", "RATIO", "RATIO =", "LOST", "DOUBLE", "DISORDER",
+    ])
+
+    var line: String {
+        func text(_ value: Double?) -> String {
+            guard let figure, let value else { return "·" }
+            return "\(value >= 100 ? "\(Int(value.rounded()))" : "\(value.rounded(to: 2))") \(figure.unit)"
+        }
+        func text(ratio: Double?) -> String { ratio.map { "\($0.rounded(to: 2))" } ?? "·" }
+        let row = Self.row([
+            scenario, text(figure?.ours), text(figure?.bare), text(figure?.equalBytes),
+            text(ratio: figure?.ratio(to: figure?.bare)), text(ratio: figure?.ratio(to: figure?.equalBytes)),
+            "\(lost)", "\(duplicated)", "\(reordered)",
         ])
+        return ([row] + notes.map { "  " + $0 } + broken.map { "  BROKEN: " + $0 }).joined(separator: "\n")
+    }
+
+    private static func row(_ cells: [String]) -> String {
+        let widths = [10, 14, 14, 14, 8, 8, 6, 7, 8]
+        return zip(cells, widths).enumerated().map { index, cell in
+            let space = String(repeating: " ", count: max(0, cell.1 - cell.0.count))
+            return index == 0 ? cell.0 + space : space + cell.0
+        }.joined(separator: " ")
     }
 }
 
@@ -58,4 +83,10 @@ extension [Double] {
 
     /// In milliseconds, from seconds.
     var millisecondsValue: JSONValue { .array(map { .double(($0 * 1_000).rounded(to: 2)) }) }
+
+    var roundedValue: JSONValue { .array(map { .double($0.rounded(to: 1)) }) }
+}
+
+extension JSONValue {
+    static func milliseconds(_ seconds: Double) -> JSONValue { .double((seconds * 1_000).rounded(to: 2)) }
 }

@@ -1,138 +1,125 @@
 import FleetCommands
-import FleetHome
 import FleetProtocol
 
 /// One change for the whole fleet: from the operator's request until the controller's summary counts every device's
-/// status, which it does when it is committed. Interleaved with the floor.
+/// status, which it does when it is committed. Interleaved with the floors' fan-out.
 struct ConvergeBench {
-    let plan: LoadPlan
-    let rounds: Int
+    let settings: BenchSettings
     private static let patience = Duration.seconds(60)
 
-    private struct Figures {
-        var times: [Double] = []
-        /// Until the controller had committed, signed and answered the request.
-        var applied: [Double] = []
-        /// Until the broker had taken over the last status.
-        var reported: [Double] = []
-        var floor: [Double] = []
+    private struct Round {
+        /// Until the controller had committed, signed and answered the request; the broker had taken over the last
+        /// status; and all were counted.
+        var (applied, reported, counted) = (0.0, 0.0, 0.0)
         var lost = 0
     }
 
     func run() async throws -> BenchReport {
-        try FileLimit.ensure(connections: plan.devices * 2)
-        return try await BenchHost.with { host in
-            let floor = try Floor(devices: plan.devices, port: host.barePort)
-            do {
-                try await floor.ready()
-                let report = try await measure(host, floor)
-                await floor.end()
-                return report
-            } catch {
-                await floor.end()
-                try host.controller.check()
-                try host.broker.check()
-                throw error
+        try await BusBench.with(settings) { bus in
+            var (rounds, floors): ([Round], [[Double]]) = ([], bus.floors.map { _ in [] })
+            var ours = UsageMeter(try bus.processes)
+            var meters = bus.floors.map { UsageMeter($0.processes) }
+            var lost = 0
+            try await bus.withController { controller in
+                _ = try await change(0, controller, bus)  // The first of its kind fills every cache.
+                for floor in bus.floors { _ = try await floor.driver.round() }
+                for number in 1...settings.rounds {
+                    for (index, floor) in bus.floors.enumerated() {
+                        meters[index].start()
+                        let result = try await floor.driver.round()
+                        meters[index].stop()
+                        floors[index].append(result.seconds)
+                        lost += result.lost
+                    }
+                    ours.start()
+                    let round = try await change(number, controller, bus)
+                    ours.stop()
+                    rounds.append(round)
+                    lost += round.lost
+                }
             }
-        }
-    }
-
-    private func measure(_ host: BenchHost, _ floor: Floor) async throws -> BenchReport {
-        let fleet = try await LoadFleet(plan, home: host.home)
-        do {
-            let report = try await measure(host, floor, fleet)
-            await fleet.end()
-            return report
-        } catch {
-            await fleet.end()
-            throw error
-        }
-    }
-
-    private func measure(_ host: BenchHost, _ floor: Floor, _ fleet: LoadFleet) async throws -> BenchReport {
-        let clock = ContinuousClock()
-        let start = clock.now
-        await fleet.connect()
-        let all = plan.devices * plan.apps
-        try await fleet.wait(for: "every app's ready", within: .seconds(300)) { $0.ready == all }
-        let connecting = (clock.now - start).inSeconds
-        var figures = Figures()
-        let before = (host.broker.processorTime, host.controller.processorTime)
-        let counters = try await FleetCommands.Controller.reach(
-            host.home, as: .operator(Name(unchecked: "admin"))
-        ) { controller in
-            _ = try await change(0, controller, fleet)  // The first of its kind fills every cache.
-            _ = try await floor.round()
-            for round in 1...rounds {
-                figures.floor.append(try await floor.round())
-                let measured = try await change(round, controller, fleet)
-                figures.times.append(measured.time)
-                figures.applied.append(measured.applied)
-                figures.reported.append(measured.reported)
-                figures.lost += measured.lost
+            var reference: Double?
+            if let program = settings.reference {
+                reference = try await Reference(program: program).fanOut(
+                    devices: settings.devices, rounds: settings.rounds, in: bus.host)
             }
-            return await fleet.counters
+            return try await report(bus, rounds, floors, ours, meters, lost: lost, reference: reference)
         }
-        let changes = Double((rounds + 1) * plan.devices)
-        return report(
-            figures, counters, connecting: connecting,
-            brokerMicroseconds: (host.broker.processorTime - before.0) * 1e6 / changes,
-            controllerMicroseconds: (host.controller.processorTime - before.1) * 1e6 / changes)
     }
 
-    private func change(_ round: Int, _ controller: FleetCommands.Controller, _ fleet: LoadFleet) async throws -> (
-        time: Double, applied: Double, reported: Double, lost: Int
-    ) {
-        let clock = ContinuousClock()
-        let app = LoadPlan.appID(1)
-        let before = await fleet.counters.acknowledged
-        let value = DesiredValue(.config(["round": "\(round)", "note": String(repeating: "p", count: 200)]))
-        let start = clock.now
-        _ = try await controller.ask(
-            .apply,
-            ApplyRequest(changes: [ApplyRequest.Change(app: app, layer: .all, aspect: .config, value: value)]))
-        let applied = (clock.now - start).inSeconds
+    private func change(_ number: Int, _ controller: FleetCommands.Controller, _ bus: BusBench) async throws -> Round {
+        var round = Round()
+        let before = try await bus.devices.ask("progress").count("acknowledged")
+        let start = Clock.now()
+        func elapsed() -> Double { Double(Clock.now() - start) / 1e9 }
+        try await BusBench.change(number, controller)
+        round.applied = elapsed()
         // A status that was lost shows below, in the controller's count.
-        _ = try? await fleet.wait(for: "the answers", within: Self.patience) {
-            $0.acknowledged >= before + plan.devices
+        _ = try? await bus.devices.wait(for: "the answers", within: Self.patience) {
+            $0.count("acknowledged") >= before + settings.devices
         }
-        let reported = (clock.now - start).inSeconds
+        round.reported = elapsed()
         var counted = 0
         repeat {
-            let rows = try await controller.ask(.status, ListRequest(app: app))["rows"]?.arrayValue ?? []
-            let row = rows.first { $0["policy"]?.stringValue == Policy.config.rawValue }
-            counted = Int(row?["counts"]?["applied"]?.integerValue ?? 0)
-        } while counted < plan.devices && clock.now - start < Self.patience
-        return ((clock.now - start).inSeconds, applied, reported, plan.devices - counted)
+            counted = try await BusBench.applied(controller)
+        } while counted < settings.devices
+            && elapsed() < Self.patience.inSeconds
+        round.counted = elapsed()
+        round.lost = settings.devices - counted
+        return round
     }
 
     private func report(
-        _ figures: Figures, _ counters: LoadCounters, connecting: Double, brokerMicroseconds: Double,
-        controllerMicroseconds: Double
-    ) -> BenchReport {
-        let (median, floor) = (figures.times.median, figures.floor.median)
-        let ratio = floor > 0 ? median / floor : 0
-        func milliseconds(_ seconds: Double) -> JSONValue { .double((seconds * 1_000).rounded(to: 2)) }
+        _ bus: BusBench, _ rounds: [Round], _ floors: [[Double]], _ ours: UsageMeter, _ meters: [UsageMeter], lost: Int,
+        reference: Double?
+    ) async throws -> BenchReport {
+        let counters = try await bus.devices.ask("counters")
+        let acknowledgements = settings.devices * settings.rounds
+        let median = rounds.map(\.counted).median
+        let bare = floors[0].median
         return BenchReport(
             scenario: "converge",
-            parameters: .object([
-                "devices": .integer(Int64(plan.devices)), "apps": .integer(Int64(plan.apps)),
-                "rounds": .integer(Int64(rounds)), "verifiesEach": .bool(plan.verifiesEach),
-            ]),
+            parameters: settings.value,
             result: .object([
-                "medianMs": milliseconds(median), "roundsMs": figures.times.millisecondsValue,
-                "requestAnsweredMs": milliseconds(figures.applied.median),
-                "lastStatusAtBrokerMs": milliseconds(figures.reported.median),
-                "acknowledgementsPerSecond": .integer(Int64(Double(plan.devices) / max(median, 1e-6))),
-                "brokerMicrosecondsPerChange": .double(brokerMicroseconds.rounded(to: 1)),
-                "controllerMicrosecondsPerChange": .double(controllerMicroseconds.rounded(to: 1)),
-                "connectAllSeconds": .double(connecting.rounded(to: 2)), "errors": .integer(Int64(counters.errors)),
-                "lastError": counters.lastError.map(JSONValue.string),
+                "figure": "medianMs", "medianMs": .milliseconds(median),
+                "roundsMs": rounds.map(\.counted).millisecondsValue,
+                "requestAnsweredMs": .milliseconds(rounds.map(\.applied).median),
+                "lastStatusAtBrokerMs": .milliseconds(rounds.map(\.reported).median),
+                "acknowledgementsPerSecond": .integer(Int64(Double(settings.devices) / max(median, 1e-6))),
+                "perAcknowledgement": ours.value(per: acknowledgements),
+                "callsPerAcknowledgement": ours.calls(per: settings.devices), "latencyMs": counters["latencyMs"],
+                "connectAllSeconds": .double(bus.connecting.rounded(to: 2)),
+                "errors": .integer(Int64(counters.count("errors"))), "lastError": counters["lastError"],
             ]),
-            floor: .object(["medianMs": milliseconds(floor), "roundsMs": figures.floor.millisecondsValue]),
-            bareRatio: ratio, lost: figures.lost, duplicated: counters.duplicated, reordered: counters.reordered,
-            line: "converge  \(plan.devices) devices  \((median * 1_000).rounded(to: 1)) ms"
-                + "  floor \((floor * 1_000).rounded(to: 1)) ms  ratio \(ratio.rounded(to: 2))"
-                + "  lost \(figures.lost)  duplicated \(counters.duplicated)  reordered \(counters.reordered)")
+            floor: .object(
+                zip(bus.floors, zip(floors, meters)).map { floor, figures in
+                    JSONValue.Member(
+                        floor.kind.rawValue,
+                        .object([
+                            "medianMs": .milliseconds(figures.0.median), "roundsMs": figures.0.millisecondsValue,
+                            "perAcknowledgement": figures.1.value(per: acknowledgements),
+                        ]))
+                }
+                    + (reference.map {
+                        [
+                            JSONValue.Member(
+                                "reference",
+                                .object([
+                                    "medianMs": .milliseconds($0),
+                                    "ratio": .double((median / max($0, 1e-9)).rounded(to: 3)),
+                                ]))
+                        ]
+                    } ?? [])),
+            figure: BenchReport.Figure(
+                name: "medianMs", unit: "ms", ours: median * 1_000, bare: bare * 1_000,
+                equalBytes: floors.last.map { $0.median * 1_000 }),
+            lost: lost, duplicated: counters.count("duplicated"), reordered: counters.count("reordered"),
+            brokerSettings: bus.host.brokerSettings,
+            notes: BusBench.note(ours, meters[0], per: acknowledgements, floorCount: acknowledgements)
+                + (reference.map {
+                    [
+                        "the reference floor: \(($0 * 1_000).rounded(to: 1)) ms, ratio \((median / max($0, 1e-9)).rounded(to: 2))"
+                    ]
+                } ?? []) + BusBench.errors(counters))
     }
 }

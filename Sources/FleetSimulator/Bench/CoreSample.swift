@@ -10,6 +10,7 @@ final class CoreSample {
     private let wires: [[UInt8]]
     private var apps: [SimulatedApp]
     private var next = 0
+    private var generator = SplitMix64(seed: 1)
     private(set) var statuses = 0
 
     /// - Parameter changes: How many changes are made ready; ``change()`` can be called so often.
@@ -18,7 +19,8 @@ final class CoreSample {
         let (uuid, device) = (RandomID.random(), LoadPlan.deviceID(1))
         let (root, signing) = (try SigningKey(), try SigningKey())
         let now = Now.system
-        let trust = TrustDocument(fleet: uuid, fleetID: fleet, version: 1, issuedAt: now.wall, keys: [signing.publicKey])
+        let trust = TrustDocument(
+            fleet: uuid, fleetID: fleet, version: 1, issuedAt: now.wall, keys: [signing.publicKey])
         core = try DeviceCore(
             enrollment: Enrollment(
                 device: device, fleet: fleet, fleetUUID: uuid, incarnation: 1, rootKey: root.publicKey,
@@ -35,7 +37,7 @@ final class CoreSample {
                 issuedAt: now.wall, content: .aspect(DesiredValue(.config(["round": "\(number)", "note": note]))))
             return try SignedDocument(signing: document.json, as: .desired, with: signing).wire
         }
-        apps = (1...count).map { SimulatedApp(LoadPlan.appID($0), LinkID(Int64($0)), answers: true) }
+        apps = (1...count).map { SimulatedApp(LoadPlan.appID($0), LinkID(Int64($0)), .prompt) }
         for app in apps { core.handle(.registered(app.link, app.registration), at: now) }
         let connection = RandomID.random()
         core.handle(.connected(connection: connection), at: now)
@@ -77,7 +79,7 @@ final class CoreSample {
                     return []
                 case .send(let link, let frame):
                     let index = Int(link.number) - 1
-                    return apps[index].reply(to: frame, .applied, since: 0).map { .frame(link, $0) }
+                    return apps[index].reply(to: frame, since: 0, using: &generator).map { .frame(link, $0) }
                 case .destroyKeys, .createKeys, .store, .unsubscribe, .publish, .close, .display, .checkCode, .log:
                     return []
                 }

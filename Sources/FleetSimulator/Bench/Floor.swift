@@ -1,105 +1,87 @@
 import FleetProtocol
-import Mosquitto
+import Glibc
 import Synchronization
 
-/// The floor of a fan-out: the same number of bare clients, each of which answers a message of 300 bytes with one of 200,
-/// which is not retained; nothing is parsed, verified or stored. The clients have one thread, publisher and collector
-/// another one, the broker its process.
+/// What the same traffic costs without all that is ours: a broker that stores and checks nothing, bare clients in a
+/// process of their own, publisher and collector in this one. The clients are those of the module `Mosquitto`.
 final class Floor: Sendable {
-    private struct State {
-        var subscribed = 0
-        var replies = 0
-        var wanted = 0
-        var lastReply: UInt64 = 0
-    }
-
+    let kind: FloorTraffic.Kind
+    private let host: BenchHost
+    private let brokerPlace: BenchHost.BareBroker
+    private let runningBroker: Mutex<Child>
+    let peer: Peer
+    let driver: FloorDriver
     private let devices: Int
-    private let port: UInt16
-    private let clients: EventLoop
-    private let driver: EventLoop
-    private let collector: LoopClient
-    private let answering: [LoopClient]
-    private let state: SharedState
 
-    private final class SharedState: Sendable {
-        let value = Mutex(State())
+    /// Starts broker, driver and clients; the clients do not connect yet.
+    static func start(
+        _ kind: FloorTraffic.Kind, devices: Int, apps: Int, window: Int, backOff: Int? = nil, in host: BenchHost
+    ) async throws -> Floor {
+        let place = try host.bareBroker(named: kind.rawValue)
+        let broker = try await host.start(place)
+        let port = place.port
+        let driver = try FloorDriver(FloorTraffic(kind, apps: apps), devices: devices)
+        host.onEnd { await driver.end() }
+        try await driver.connect(port: port)
+        let (peer, _) = try await host.peer(
+            [
+                "bench-floor", "--kind", kind.rawValue, "--port", "\(port)", "--devices", "\(devices)", "--apps",
+                "\(apps)",
+                "--window", "\(window)",
+            ] + (backOff.map { ["--back-off", "\($0)"] } ?? []))
+        return Floor(kind, host, place, broker, peer, driver, devices)
     }
 
-    init(devices: Int, port: UInt16) throws {
+    private init(
+        _ kind: FloorTraffic.Kind, _ host: BenchHost, _ place: BenchHost.BareBroker, _ broker: Child, _ peer: Peer,
+        _ driver: FloorDriver, _ devices: Int
+    ) {
+        self.kind = kind
+        self.host = host
+        brokerPlace = place
+        runningBroker = Mutex(broker)
+        self.peer = peer
+        self.driver = driver
         self.devices = devices
-        self.port = port
-        let state = SharedState()
-        self.state = state
-        clients = try EventLoop(name: "floor", omitsSocketPairs: true)
-        driver = try EventLoop(name: "floor-driver", omitsSocketPairs: false)
-        collector = try driver.makeClient(ClientOptions(host: "127.0.0.1", port: port, clientID: "collector")) {
-            client, event in
-            switch event {
-            case .connected: _ = try? client.subscribe(to: ["floor/reply/#"])
-            case .subscribed: state.value.withLock { $0.subscribed += 1 }
-            case .message:
-                state.value.withLock { state in
-                    state.replies += 1
-                    if state.replies == state.wanted { state.lastReply = Clock.now() }
-                }
-            case .connecting, .published, .unsubscribed, .disconnected: break
-            }
-        }
-        let body = [UInt8](repeating: UInt8(ascii: "x"), count: 200)
-        answering = try (0..<devices).map { [clients] index in
-            var options = ClientOptions(host: "127.0.0.1", port: port, clientID: "floor-\(index)")
-            options.bindAddress = FileLimit.sourceAddress(of: index, to: options.host)
-            options.connectTimeout = .seconds(60)
-            let topic = "floor/reply/\(index)/app/ack"
-            return try clients.makeClient(options) { client, event in
-                switch event {
-                case .connected: _ = try? client.subscribe(to: ["floor/all"])
-                case .subscribed: state.value.withLock { $0.subscribed += 1 }
-                case .message: _ = try? client.publish(body, to: topic)
-                case .connecting, .published, .unsubscribed, .disconnected: break
-                }
-            }
-        }
     }
 
-    /// Connects, and waits until all are subscribed.
-    func ready() async throws {
-        collector.start()
-        // Only then: connections without socket pairs bear no other thread that opens files.
-        try await poll("the floor's collector") { $0.subscribed == 1 }
-        for (index, client) in answering.enumerated() {
-            clients.schedule(after: .microseconds(Int64(index) * 500)) { client.start() }
-        }
-        try await poll("the floor's clients") { $0.subscribed == devices + 1 }
-    }
-
-    /// One message to all: seconds until the last reply.
-    func round() async throws -> Double {
-        let body = [UInt8](repeating: UInt8(ascii: "p"), count: 300)
-        state.value.withLock { state in
-            state.replies = 0
-            state.wanted = devices
-            state.lastReply = 0
-        }
+    /// Connects the clients.
+    ///
+    /// - Returns: Seconds until the last one has subscribed and, of equal bytes, told its state.
+    @discardableResult
+    func connect() async throws -> Double {
         let start = Clock.now()
-        driver.execute { [collector] in _ = try? collector.publish(body, to: "floor/all") }
-        try await poll("the floor's replies") { $0.lastReply > 0 }
-        return Double(state.value.withLock { $0.lastReply } - start) / 1e9
+        _ = try await peer.ask("connect")
+        return try await settle(since: start)
     }
 
-    private func poll(_ what: String, _ condition: (State) -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(120)
-        while !state.value.withLock({ condition($0) }) {
-            guard ContinuousClock.now < deadline else {
-                let state = state.value.withLock { $0 }
-                throw LoadError("\(what): \(state.subscribed) subscribed, \(state.replies) replies of \(devices)")
-            }
-            try await Task.sleep(for: .milliseconds(1))
-        }
+    /// Kills the broker and starts it again.
+    ///
+    /// - Returns: Seconds until all clients are as far as before.
+    func storm() async throws -> Double {
+        let start = Clock.now()
+        await broker.crash()
+        let broker = try await host.start(brokerPlace)
+        runningBroker.withLock { $0 = broker }
+        try await peer.wait(for: "the floor's storm", within: .seconds(30)) { $0.count("reported") < devices }
+        return try await settle(since: start)
     }
+
+    private func settle(since start: UInt64) async throws -> Double {
+        let devices = devices
+        try await peer.wait(for: "the \(kind.rawValue) floor's clients", within: .seconds(300)) {
+            $0.count("reported") == devices
+        }
+        return Double(Clock.now() - start) / 1e9
+    }
+
+    var broker: Child { runningBroker.withLock { $0 } }
+
+    var processes: [(String, pid_t)] { [("broker", broker.pid), ("simulator", peer.pid)] }
 
     func end() async {
-        await clients.shutdown()
-        await driver.shutdown()
+        await peer.child.end()
+        await driver.end()
+        await broker.end()
     }
 }

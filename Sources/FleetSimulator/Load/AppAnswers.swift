@@ -1,38 +1,70 @@
-import FleetProtocol
+import Glibc
 
-/// How simulated apps answer what they are told. Rates are parts of one.
+/// How simulated apps answer what they are told. Parts are drawn once for each app, times for each answer.
 package struct AppAnswers: Sendable {
-    /// How long an app takes for a callback: any time in the range, all alike. An app that takes none answers before
-    /// its agent says anything, so that a change is one status; else a change is two, `pending` and the answer.
-    package var delay: ClosedRange<Duration> = .zero ... .zero
+    /// How long an app takes for a callback. An app that takes none answers before its agent says anything, so that a
+    /// change is one status; else a change is two, `pending` and the answer.
+    package var delay = Distribution.constant(0)
     /// Answers that are errors.
-    package var errorRate = 0.0
+    package var errors = Distribution.constant(0)
     /// Answers that are `unsupported`.
-    package var unsupportedRate = 0.0
-    /// Apps that never answer.
-    package var neverRate = 0.0
+    package var unsupported = Distribution.constant(0)
+    /// Whether an app never answers.
+    package var silence = Distribution.constant(0)
 
     package init() {}
 
-    func state(using generator: inout some RandomNumberGenerator) -> PolicyState {
-        guard errorRate + unsupportedRate > 0 else { return .applied }
-        let draw = Double.random(in: 0..<1, using: &generator)
-        return draw < errorRate ? .error : draw < errorRate + unsupportedRate ? .unsupported : .applied
+    /// What one app is like.
+    struct Habit {
+        let errors: Float
+        let unsupported: Float
+        let isSilent: Bool
+
+        /// Answers everything, as it should.
+        static let prompt = Habit(errors: 0, unsupported: 0, isSilent: false)
+
+        func state(using generator: inout some RandomNumberGenerator) -> Answer {
+            guard errors + unsupported > 0 else { return .applied }
+            let draw = Float.random(in: 0..<1, using: &generator)
+            return draw < errors ? .error : draw < errors + unsupported ? .unsupported : .applied
+        }
+    }
+
+    enum Answer { case applied, error, unsupported }
+
+    func habit(using generator: inout some RandomNumberGenerator) -> Habit {
+        let errors = Self.part(self.errors, &generator)
+        let isSilent = !silence.isZero && Float.random(in: 0..<1, using: &generator) < Self.part(silence, &generator)
+        // An answer has one outcome.
+        return Habit(
+            errors: errors, unsupported: min(Self.part(unsupported, &generator), 1 - errors), isSilent: isSilent)
+    }
+
+    private static func part(_ distribution: Distribution, _ generator: inout some RandomNumberGenerator) -> Float {
+        distribution.isZero ? 0 : Float(min(1, distribution.draw(using: &generator)))
     }
 
     func delay(using generator: inout some RandomNumberGenerator) -> Duration? {
-        guard delay.upperBound > .zero else { return nil }
-        let (low, high) = (delay.lowerBound.nanoseconds, delay.upperBound.nanoseconds)
-        return .nanoseconds(Int64.random(in: low...high, using: &generator))
+        delay.isZero ? nil : .nanoseconds(Int64(min(delay.draw(using: &generator), 1e7) * 1e9))
     }
+}
+
+extension Double {
+    var logarithm: Double { log(self) }
+    /// The cosine of so many turns.
+    var turnedCosine: Double { cos(2 * .pi * self) }
 }
 
 extension Duration {
     var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
     var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 
-    /// Reads `250ms`, `2s` or `5m`.
+    /// Reads `250ms`, `2s` or `5m`; `0` alone needs no unit.
     init?(text: some StringProtocol) {
+        if text == "0" {
+            self = .zero
+            return
+        }
         let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60)]
         guard let (unit, scale) = units.first(where: { text.hasSuffix($0.0) }),
             let number = Double(text.dropLast(unit.count)), (0..<1e7).contains(number)

@@ -1,6 +1,6 @@
 import DeviceAgent
 package import FleetHome
-import FleetProtocol
+package import FleetProtocol
 import Foundation
 
 /// A simulated fleet in this process: real cores, real signatures, the real client.
@@ -16,7 +16,7 @@ package struct LoadFleet: Sendable {
         load = try LoadLoop(plan)
         do {
             // A run has a later boot than the one before it, also in another process.
-            try await load.add(configurations, boot: Int64(Date.now.timeIntervalSince1970))
+            try await load.add(configurations, boot: Int64(Date.now.timeIntervalSince1970 * 1_000))
         } catch {
             await load.end()
             throw error
@@ -26,6 +26,8 @@ package struct LoadFleet: Sendable {
     package func connect() async { await load.connect() }
 
     package var counters: LoadCounters { get async { await load.counters } }
+    /// The numbers of ``counters``, at little cost.
+    package var progress: JSONValue { get async { await load.progress } }
 
     /// Waits until the counters satisfy `condition`.
     ///

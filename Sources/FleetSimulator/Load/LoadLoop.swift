@@ -9,6 +9,9 @@ actor LoadLoop {
     private let plan: LoadPlan
     private let meter: LoadMeter
     private var devices: [SimulatedDevice] = []
+    /// What each device's connections are called.
+    private var names: [ConnectionName] = []
+    private var isLeaving = false
     private var started = 0
     private var startedAt: UInt64 = 0
 
@@ -16,22 +19,24 @@ actor LoadLoop {
 
     init(_ plan: LoadPlan) throws {
         self.plan = plan
-        meter = LoadMeter(seed: UInt64(plan.first))
+        meter = LoadMeter(plan.answers, seed: UInt64(plan.first))
         loop = try EventLoop(name: "fleet-sim", omitsSocketPairs: plan.omitsSocketPairs)
     }
 
     var counters: LoadCounters { meter.counters }
+    var progress: JSONValue { meter.counters.progress }
 
     /// Makes the devices; none connects yet.
     func add(_ configurations: [AgentConfiguration], boot: Int64) throws {
         let signatures = plan.verifiesEach ? SignatureCheck.ed25519 : SharedVerification().check
         let apps = plan.appIDs
         for configuration in configurations {
-            let device = try SimulatedDevice(
-                configuration, boot: boot, signatures: signatures, plan: plan.answers, meter: meter)
+            let device = try SimulatedDevice(configuration, boot: boot, signatures: signatures, meter: meter)
             let index = devices.count
+            let name = ConnectionName()
             devices.append(device)
-            device.client = try makeClient(configuration, index, boot)
+            names.append(name)
+            device.client = try makeClient(options(configuration, index, boot, name), index)
             device.launch(apps)
         }
         meter.counters.devices = devices.count
@@ -44,15 +49,33 @@ actor LoadLoop {
     }
 
     private func connectMore() {
-        let elapsed = Double(Clock.now() - startedAt) / 1e9
-        let due = min(devices.count, max(1, Int(elapsed * Double(plan.connectRate))))
         while started < due {
-            devices[started].client?.start()
+            if !neverConnects() { devices[started].client?.start() }
             started += 1
         }
         guard started < devices.count else { return }
-        loop.schedule(after: .milliseconds(5)) { [self] in assumeIsolated { $0.connectMore() } }
+        let pause = Duration.milliseconds(plan.window == nil ? 5 : 1)
+        loop.schedule(after: pause) { [self] in assumeIsolated { $0.connectMore() } }
     }
+
+    /// Whether a device is one of those that are offline for good.
+    private func neverConnects() -> Bool {
+        let flapping = plan.flapping
+        guard flapping.connected == nil, !flapping.offline.isZero else { return false }
+        return Double.random(in: 0..<1, using: &meter.generator) < flapping.offline.draw(using: &meter.generator)
+    }
+
+    /// How many devices should have begun to connect by now.
+    private var due: Int {
+        guard let window = plan.window else {
+            let elapsed = Double(Clock.now() - startedAt) / 1e9
+            return min(devices.count, max(1, Int(elapsed * Double(plan.connectRate))))
+        }
+        // A broker's queue of connections that it has not accepted yet is short.
+        return min(devices.count, meter.counters.readyDevices + window, meter.counters.connected + Self.handshakes)
+    }
+
+    private static let handshakes = 64
 
     /// Takes leave of the broker, and ends the thread.
     nonisolated func end() async {
@@ -61,13 +84,16 @@ actor LoadLoop {
     }
 
     private func leave() {
+        isLeaving = true
         for device in devices {
             device.handle(.stopping)
             device.client?.close()
         }
     }
 
-    private func makeClient(_ configuration: AgentConfiguration, _ index: Int, _ boot: Int64) throws -> LoopClient {
+    private func options(
+        _ configuration: AgentConfiguration, _ index: Int, _ boot: Int64, _ connection: ConnectionName
+    ) -> ClientOptions {
         let enrollment = configuration.enrollment
         var options = ClientOptions(
             host: configuration.host, port: configuration.port, clientID: enrollment.device.text)
@@ -76,19 +102,23 @@ actor LoadLoop {
         options.tls = configuration.tls.map {
             ClientOptions.TLS(authorityFile: $0.authority, certificateFile: $0.certificate, keyFile: $0.key)
         }
-        options.bindAddress = FileLimit.sourceAddress(of: index, to: configuration.host)
+        options.bindAddress = FileLimit.sourceAddress(of: plan.first - 1 + index, to: configuration.host)
         options.connectTimeout = .seconds(30)
-        let connection = ConnectionName()
+        options.backoff = plan.backoff
         let presence = Address.presence(.device(enrollment.device)).topic(in: enrollment.fleet)
         let incarnation = enrollment.incarnation
         options.makeWill = {
             let will = Presence(
                 state: .offline, incarnation: incarnation, boot: boot + 1, connection: connection.renew(), since: .now,
-                agent: "fleet-sim/0.1.0", apps: [])
+                agent: LoadPlan.agentVersion, apps: [])
             return ClientOptions.Will(topic: presence, payload: will.json, retain: true)
         }
-        return try loop.makeClient(options) { [self] _, event in
-            assumeIsolated { $0.handle(event, of: index, connection) }
+        return options
+    }
+
+    private func makeClient(_ options: ClientOptions, _ index: Int) throws -> LoopClient {
+        try loop.makeClient(options) { [self] client, event in
+            assumeIsolated { $0.handle(event, client, of: index) }
         }
     }
 
@@ -105,9 +135,35 @@ actor LoadLoop {
         }
     }
 
-    private func handle(_ event: LoopClient.Event, of index: Int, _ connection: ConnectionName) {
-        devices[index].handle(event) { connection.value }
+    private func handle(_ event: LoopClient.Event, _ client: LoopClient, of index: Int) {
+        let name = names[index]
+        devices[index].handle(event) { name.value }
         schedule(index)
+        if case .connected = event, let time = plan.flapping.connected?.draw(using: &meter.generator) {
+            let time = Duration.nanoseconds(Int64(time * 1e9))
+            loop.schedule(after: time) { [self] in assumeIsolated { $0.cut(client, after: time, of: index) } }
+        }
+    }
+
+    // MARK: Devices that come and go
+
+    /// Lets a device lose its connection, and come back after a while.
+    private func cut(_ client: LoopClient, after time: Duration, of index: Int) {
+        guard !isLeaving, client.isConnected else { return }
+        meter.counters.cut += 1
+        client.close(.abrupt)
+        let absence = Flapping.absence(after: time, offline: plan.flapping.offline.draw(using: &meter.generator))
+        loop.schedule(after: absence) { [self] in assumeIsolated { $0.bringBack(client.options, index) } }
+    }
+
+    private func bringBack(_ options: ClientOptions, _ index: Int) {
+        guard !isLeaving else { return }
+        do {
+            devices[index].client = try makeClient(options, index)
+            devices[index].client?.start()
+        } catch {
+            meter.fail("\(error)")
+        }
     }
 
     private func handle(_ event: DeviceEvent, of index: Int) {

@@ -1,4 +1,5 @@
 package import FleetProtocol
+package import Mosquitto
 
 /// What a simulated fleet is made of, and how its apps behave.
 package struct LoadPlan: Sendable {
@@ -10,15 +11,22 @@ package struct LoadPlan: Sendable {
     package var groups = 0
     /// Connections begun per second.
     package var connectRate = 1_000
+    /// Instead of a rate: how many devices may be under way at once, from the first packet to the last app's ready.
+    package var window: Int?
+    /// How long a device waits before it connects again.
+    package var backoff = Backoff()
     package var answers = AppAnswers()
-    /// Whether every device verifies every signature, as a real one does; else each distinct document is verified once
-    /// in this process.
+    package var flapping = Flapping()
+    /// Whether every device verifies and reads every document, as a real one does; else each distinct one is verified
+    /// and read once in this process.
     package var verifiesEach = false
     /// Whether connections go without libmosquitto's socket pairs, as thousands should: while they are made, no other
     /// thread of the process may open files.
     package var omitsSocketPairs = true
 
     package init() {}
+
+    static let agentVersion = "fleet-sim/0.1.0"
 
     /// `sim-000001` and so on: stable, so that another run goes on as the same fleet.
     package var deviceIDs: [DeviceID] { (first..<first + devices).map(Self.deviceID) }

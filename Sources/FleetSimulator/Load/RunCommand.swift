@@ -1,6 +1,7 @@
 import ArgumentParser
 import FleetHome
 import FleetProtocol
+import Foundation
 import Glibc
 
 /// `fleet-sim run`: a fleet of simulated devices at the broker of a home.
@@ -12,9 +13,14 @@ struct RunCommand: AsyncParsableCommand {
             core with its real client; its apps answer in the same process. A second run goes on as the same devices,
             and several processes share a fleet with --first. Ends at --duration, or with SIGINT.
 
+            What varies is given as a number or a distribution: A, A..B (all alike), exp:MEAN, normal:MEAN,DEVIATION.
+            Parts are drawn once for each app, times each time.
+
             EXAMPLES
               fleet-sim run --home /var/lib/fleetbus/demo --devices 5000 --apps 3
-              fleet-sim run --home ./home --devices 1000 --ack-delay 50ms-2s --error-rate 0.01 --duration 60s -o json
+              fleet-sim run --home ./home --devices 20000 --first 20001        a second process of the same fleet
+              fleet-sim run --home ./home --devices 1000 --flap exp:2m --offline-rate 0.1
+              fleet-sim run --home ./home --devices 1000 --ack-delay exp:200ms --error-rate 0..0.05 --duration 60s -o json
             """)
 
     @Option(help: "The fleet's folder, as `fleetctl init` made it.")
@@ -29,17 +35,21 @@ struct RunCommand: AsyncParsableCommand {
     var first = 1
     @Option(help: "Connections begun per second.")
     var connectRate = 1_000
-    @Option(help: "How long an app takes to answer: 50ms, or any time in 50ms-2s.")
-    var ackDelay = "0s"
-    @Option(help: "The part of answers that are errors, 0 to 1.")
-    var errorRate = 0.0
-    @Option(help: "The part of answers that are 'unsupported', 0 to 1.")
-    var unsupportedRate = 0.0
-    @Option(help: "The part of apps that never answer, 0 to 1.")
-    var neverAck = 0.0
+    @Option(help: "How long an app takes to answer: 50ms, 5ms..50ms, exp:20ms or normal:20ms,5ms.")
+    var ackDelay = "0"
+    @Option(help: "The part of an app's answers that are errors: 0.01, 0..0.1, exp:0.02 or normal:0.05,0.01.")
+    var errorRate = "0"
+    @Option(help: "The part of an app's answers that are 'unsupported'.")
+    var unsupported = "0"
+    @Option(help: "The part of apps that never answer.")
+    var neverAck = "0"
+    @Option(help: "The part of the time that a device is offline; without --flap, of devices that never connect.")
+    var offlineRate = "0"
+    @Option(help: "How long a device stays connected before its connection is cut: 60s, 10s..5m, exp:2m …")
+    var flap: String?
     @Option(help: "When to end, for example 60s; without it, at SIGINT.")
     var duration: String?
-    @Flag(help: "Verify every signature for every device, as real ones do; else each distinct document once.")
+    @Flag(help: "Verify and read every document for every device, as real ones do; else each distinct one once.")
     var verifyEach = false
     @Option(name: .shortAndLong, help: "text or json.")
     var output = Format.text
@@ -53,18 +63,8 @@ struct RunCommand: AsyncParsableCommand {
         guard (1...9_000_000).contains(first), connectRate > 0 else {
             throw ValidationError("--first and --connect-rate must be at least 1")
         }
-        guard [errorRate, unsupportedRate, neverAck].allSatisfy((0...1).contains), errorRate + unsupportedRate <= 1
-        else { throw ValidationError("rates are parts of one, and answers have one outcome each") }
-        _ = try answerDelay()
+        _ = try plan()
         if let duration, Duration(text: duration) == nil { throw ValidationError("--duration: expected 60s, 5m …") }
-    }
-
-    private func answerDelay() throws -> ClosedRange<Duration> {
-        let ends = ackDelay.split(separator: "-", omittingEmptySubsequences: false).map { Duration(text: $0) }
-        guard (1...2).contains(ends.count), let low = ends[0], let high = ends[ends.count - 1], low <= high else {
-            throw ValidationError("--ack-delay: expected a time such as 50ms, or a range such as 50ms-2s")
-        }
-        return low...high
     }
 
     private func plan() throws -> LoadPlan {
@@ -75,16 +75,31 @@ struct RunCommand: AsyncParsableCommand {
         plan.groups = groups
         plan.connectRate = connectRate
         plan.verifiesEach = verifyEach
-        plan.answers.delay = try answerDelay()
-        plan.answers.errorRate = errorRate
-        plan.answers.unsupportedRate = unsupportedRate
-        plan.answers.neverRate = neverAck
+        plan.answers.delay = try Self.distribution("ack-delay", ackDelay, .time)
+        plan.answers.errors = try Self.distribution("error-rate", errorRate, .part)
+        plan.answers.unsupported = try Self.distribution("unsupported", unsupported, .part)
+        plan.answers.silence = try Self.distribution("never-ack", neverAck, .part)
+        plan.flapping.offline = try Self.distribution("offline-rate", offlineRate, .part)
+        plan.flapping.connected = try flap.map { try Self.distribution("flap", $0, .time) }
+        if plan.flapping.connected?.isZero ?? false {
+            throw ValidationError("--flap: a device that is cut at once is never connected")
+        }
         return plan
+    }
+
+    private static func distribution(_ option: String, _ text: String, _ kind: Distribution.Kind) throws -> Distribution
+    {
+        guard let distribution = Distribution(text, of: kind) else {
+            throw ValidationError("--\(option): expected \(kind.expected)")
+        }
+        return distribution
     }
 
     func run() async throws {
         let home = try FleetHome(opening: home)
         let plan = try plan()
+        try check(plan, home)
+        let start = ContinuousClock.now
         let fleet = try await LoadFleet(plan, home: home)
         let limit = duration.flatMap { Duration(text: $0) }
         do {
@@ -99,7 +114,17 @@ struct RunCommand: AsyncParsableCommand {
         }
         let counters = await fleet.counters
         await fleet.end()
-        report(counters)
+        report(counters, after: ContinuousClock.now - start)
+    }
+
+    /// Says what is needed before anything is enrolled or connected, and stops when it is not there.
+    private func check(_ plan: LoadPlan, _ home: FleetHome) throws {
+        Self.note(FileLimit.needs(of: plan.devices, from: plan.first, to: home.context.host) + "\n")
+        try FileLimit.ensure(connections: plan.devices)
+        let pid = try? String(contentsOfFile: home.path + "/broker/data/mosquitto.pid", encoding: .utf8)
+        if let pid = pid.flatMap({ pid_t($0.split(separator: "\n").first ?? "") }) {
+            try FileLimit.check(broker: pid, for: plan.devices)
+        }
     }
 
     /// Shows the counters each second, until `limit` has passed.
@@ -120,14 +145,19 @@ struct RunCommand: AsyncParsableCommand {
         text.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
-    private func report(_ counters: LoadCounters) {
+    private func report(_ counters: LoadCounters, after time: Duration) {
+        let seconds = time.inSeconds.rounded(to: 2)
         switch output {
-        case .json: print(counters.value.jsonText)
+        case .json:
+            let summary: [JSONValue.Member] = [
+                .init("seconds", .double(seconds)), .init("verifiesEach", .bool(verifyEach)),
+            ]
+            print(JSONValue.object((counters.value.memberValues ?? []) + summary).jsonText)
         case .text:
             print(counters.line)
             print(
-                "statuses \(counters.statuses)  duplicated \(counters.duplicated)  reordered \(counters.reordered)"
-                    + (verifyEach ? "" : "  (each distinct document verified once in this process)"))
+                "\(seconds) s  statuses \(counters.statuses)  cut \(counters.cut)  duplicated \(counters.duplicated)  reordered \(counters.reordered)"
+                    + (verifyEach ? "" : "  (each distinct document verified and read once in this process)"))
             if let error = counters.lastError { print("the last error: \(error)") }
         }
     }

@@ -20,9 +20,20 @@ final class SharedVerification: Sendable {
 
     init(_ each: SignatureCheck = .ed25519) { self.each = each }
 
+    /// Trust documents whose signature was found good, each with the key that it was found good by.
+    private let trusted = Mutex<[SignedDocument: VerifyingKey]>([:])
+
+    private func isTrusted(_ document: SignedDocument, _ key: VerifyingKey) -> Bool {
+        guard document.kind == .trust else { return each.isValid(document, key) }
+        if trusted.withLock({ $0[document] == key }) { return true }
+        guard each.isValid(document, key) else { return false }
+        trusted.withLock { $0[document] = key }
+        return true
+    }
+
     var check: SignatureCheck {
         let each = each
-        return SignatureCheck(isValid: each.isValid) { wire, digest, trust, fleet in
+        return SignatureCheck(isValid: { self.isTrusted($0, $1) }) { wire, digest, trust, fleet in
             if let known = self.known.withLock({ $0[digest] }), trust.key(known.key.id) == known.key {
                 return known.document
             }

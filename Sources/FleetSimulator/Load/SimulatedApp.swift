@@ -6,34 +6,46 @@ import FleetProtocol
 struct SimulatedApp {
     let id: AppID
     let link: LinkID
-    /// Whether it ever answers.
-    let answers: Bool
+    private let habit: AppAnswers.Habit
     private(set) var isReady = false
-    /// When what it answered last had arrived at the device, until a status says so.
-    private var answeredSince: UInt64?
+    /// Whether the broker has a status of it from the present connection.
+    var isReported = false
+    /// What it has answered, until a status says so.
+    private var answered: Answered?
 
-    init(_ id: AppID, _ link: LinkID, answers: Bool) {
-        self.id = id
-        self.link = link
-        self.answers = answers
+    struct Answered {
+        /// When the first of the changes had arrived at the device.
+        let since: UInt64
+        var changes: Int
     }
 
-    var registration: Registration {
+    init(_ id: AppID, _ link: LinkID, _ habit: AppAnswers.Habit) {
+        self.id = id
+        self.link = link
+        self.habit = habit
+    }
+
+    var registration: Registration { Self.registration(of: id) }
+
+    static func registration(of id: AppID) -> Registration {
         Registration(
             app: id, install: .random(), launch: .random(), sdk: "fleet-sim/1", implements: Set(Callback.allCases))
     }
 
     /// What the app says to a frame, at once or later.
-    mutating func reply(to frame: AgentFrame, _ state: PolicyState, since: UInt64) -> [AppFrame] {
+    mutating func reply(
+        to frame: AgentFrame, since: UInt64, using generator: inout some RandomNumberGenerator
+    ) -> [AppFrame] {
         switch frame {
         case .ready:
             isReady = true
             return [.ready]
         case .deliver(let number, let delivery):
-            guard case .policy(let value, _) = delivery, value.policy.isAcknowledgedByApp, answers else {
+            guard case .policy(let value, _) = delivery, value.policy.isAcknowledgedByApp, !habit.isSilent else {
                 return [.delivered(number)]
             }
-            answeredSince = answeredSince ?? since
+            if case nil = answered?.changes += 1 { answered = Answered(since: since, changes: 1) }
+            let state = PolicyState(habit.state(using: &generator))
             return [
                 .delivered(number),
                 .acknowledge(
@@ -45,9 +57,20 @@ struct SimulatedApp {
         }
     }
 
-    /// Since when the answer was due that a status of this moment bears, if it bears a new one.
-    mutating func takeAnswered() -> UInt64? {
-        defer { answeredSince = nil }
-        return answeredSince
+    /// What a status of this moment answers, if it answers anything new.
+    mutating func takeAnswered() -> Answered? {
+        defer { answered = nil }
+        return answered
+    }
+}
+
+extension PolicyState {
+    fileprivate init(_ answer: AppAnswers.Answer) {
+        self =
+            switch answer {
+            case .applied: .applied
+            case .error: .error
+            case .unsupported: .unsupported
+            }
     }
 }

@@ -20,41 +20,41 @@ final class SimulatedDevice {
     private var wakesAt: Int64?
     private(set) var delayed: [Delayed] = []
     private let fleet: FleetID
-    private let plan: AppAnswers
     private let meter: LoadMeter
     private var apps: [SimulatedApp] = []
     private var outbox = Outbox()
     private var subscriptions: [(packet: PacketID, filters: [TopicFilter], barrier: Int64)] = []
-    /// Statuses that the broker has not answered, with the arrival of what they answer.
-    private var underWay: [(packet: PacketID, since: UInt64?)] = []
+    /// Statuses that the broker has not answered, and what they answer.
+    private var underWay: [(packet: PacketID, app: Int, answered: SimulatedApp.Answered?)] = []
     /// What the apps say to what the core does.
     private var replies: [DeviceEvent] = []
     private var isConnected = false
+    private var isReady = false
+    private var isReported = false
     /// The revision of the newest news of this connection.
     private var newest: Int64 = 0
     /// When the event that is handled now arrived.
     private var arrival: UInt64 = 0
 
     init(
-        _ configuration: AgentConfiguration, boot: Int64, signatures: SignatureCheck, plan: AppAnswers, meter: LoadMeter
+        _ configuration: AgentConfiguration, boot: Int64, signatures: SignatureCheck, meter: LoadMeter
     )
         throws
     {
         var state = DeviceState()
         state.boot = boot
         core = try DeviceCore(
-            enrollment: configuration.enrollment, agentVersion: "fleet-sim/0.1.0", state: state,
+            enrollment: configuration.enrollment, agentVersion: LoadPlan.agentVersion, state: state,
             signatures: signatures, at: .system)
         fleet = configuration.enrollment.fleet
-        self.plan = plan
         self.meter = meter
     }
 
     func launch(_ ids: [AppID]) {
         let now = Now.system
         for (index, id) in ids.enumerated() {
-            let answers = plan.neverRate == 0 || Double.random(in: 0..<1, using: &meter.generator) >= plan.neverRate
-            let app = SimulatedApp(id, LinkID(Int64(index)), answers: answers)
+            let habit = meter.answers.habit(using: &meter.generator)
+            let app = SimulatedApp(id, LinkID(Int64(index)), habit)
             apps.append(app)
             core.handle(.registered(app.link, app.registration), at: now)
         }
@@ -80,6 +80,9 @@ final class SimulatedDevice {
         case .unsubscribed: break
         case .disconnected(let error, _):
             if isConnected { meter.counters.connected -= 1 }
+            if isReported { meter.counters.reported -= 1 }
+            isReported = false
+            for index in apps.indices { apps[index].isReported = false }
             if let error { meter.fail(error.message) }
             isConnected = false
             outbox = Outbox()
@@ -156,10 +159,14 @@ final class SimulatedDevice {
         let index = Int(link.number)
         guard apps.indices.contains(index) else { return }
         let wasReady = apps[index].isReady
-        let frames = apps[index].reply(to: frame, plan.state(using: &meter.generator), since: arrival)
-        if !wasReady, apps[index].isReady { meter.counters.ready += 1 }
+        let frames = apps[index].reply(to: frame, since: arrival, using: &meter.generator)
+        if !wasReady, apps[index].isReady {
+            meter.counters.ready += 1
+            isReady = apps.allSatisfy(\.isReady)
+            if isReady { meter.counters.readyDevices += 1 }
+        }
         guard !frames.isEmpty else { return }
-        if let delay = plan.delay(using: &meter.generator) {
+        if let delay = meter.answers.delay(using: &meter.generator) {
             delayed.append(Delayed(delay: delay, link: link, frames: frames))
         } else {
             for frame in frames { replies.append(.frame(link, frame)) }
@@ -172,9 +179,9 @@ final class SimulatedDevice {
             do {
                 let packet = try client.publish(
                     next.content.payload, to: next.address.topic(in: fleet), retain: next.isRetained)
-                if case .reply(_, let app, .status) = next.address {
-                    let index = apps.firstIndex { $0.id == app }
-                    underWay.append((packet, index.flatMap { apps[$0].takeAnswered() }))
+                if case .reply(_, let app, .status) = next.address, let index = apps.firstIndex(where: { $0.id == app })
+                {
+                    underWay.append((packet, index, apps[index].takeAnswered()))
                 }
             } catch {
                 if client.isConnected { meter.fail(error.message) }
@@ -186,14 +193,23 @@ final class SimulatedDevice {
     private func published(_ packet: PacketID, _ code: ReasonCode) {
         if code.isError { meter.fail("the broker refused a publish: \(code)") }
         if let index = underWay.firstIndex(where: { $0.packet == packet }) {
-            let since = underWay.remove(at: index).since
+            let (_, app, answered) = underWay.remove(at: index)
             meter.counters.statuses += 1
-            if let since, !code.isError {
-                meter.counters.acknowledged += 1
-                meter.counters.latency.add(Clock.now() - since)
-            }
+            if !code.isError { reported(app, answered) }
         }
         if !outbox.isEmpty { flush() }
+    }
+
+    private func reported(_ app: Int, _ answered: SimulatedApp.Answered?) {
+        apps[app].isReported = true
+        if !isReported, isReady, apps.allSatisfy(\.isReported) {
+            isReported = true
+            meter.counters.reported += 1
+        }
+        guard let answered else { return }
+        meter.counters.acknowledged += 1
+        meter.counters.answered += answered.changes
+        meter.counters.latency.add(Clock.now() - answered.since)
     }
 
     private func subscribed(_ packet: PacketID, _ codes: [ReasonCode]) {
@@ -211,7 +227,12 @@ final class LoadMeter {
     var counters = LoadCounters()
     var generator: SplitMix64
 
-    init(seed: UInt64) { generator = SplitMix64(seed: seed) }
+    let answers: AppAnswers
+
+    init(_ answers: AppAnswers, seed: UInt64) {
+        self.answers = answers
+        generator = SplitMix64(seed: seed)
+    }
 
     func fail(_ reason: String) {
         counters.errors += 1

@@ -37,6 +37,13 @@ extension Controller {
                 else { return message }
                 return document.revision > latest ? nil : message
             }
+            if case .presence(.device)? = address,
+                var presence = try? Presence(json: message.payload, limit: Presence.maximumSize)
+            {
+                presence.highest = nil
+                return ControllerCore.Message(
+                    topic: message.topic, payload: presence.json, isRetained: message.isRetained)
+            }
             return message.topic.hasSuffix("/status") && isFromBackUp ? nil : message
         default: return message
         }

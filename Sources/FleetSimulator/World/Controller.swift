@@ -96,7 +96,7 @@ final class Controller: BusClient {
     /// A process that starts again knows only what stands in the tables.
     private func forgetSome() {
         do {
-            if world.fault == .eventsForgotten { try store.execute("DELETE FROM events WHERE number % 2 = 0") }
+            if world.fault == .eventsForgotten { try store.forgetEverySecondEvent() }
             if world.noise.chance(25) { store = try FleetStore(copying: store) }
         } catch {
             world.fail(.total, "\(error)")
@@ -210,7 +210,7 @@ final class Controller: BusClient {
     private func handle(_ event: ControllerCore.Event) {
         guard let running else { return }
         visit(event)
-        if world.fault == .answersForgotten { try? store.execute("DELETE FROM requests") }
+        if world.fault == .answersForgotten { try? store.forgetAnswers() }
         let isRequest: Bool
         if world.fault == .answersBeforeCommit, case .messages(let messages) = event {
             isRequest = messages.contains { $0.topic.contains("/request/") }

@@ -161,10 +161,11 @@ extension Machine {
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
             }
             guard let source = now.source, was.received != now.received || was.source != source else { continue }
-            if let newest = watch.newest[source], now.received < newest, policy.aspect == sourceAspect(source) {
+            let followed = Watch.Followed(source: source, policy: policy)
+            if let newest = watch.newest[followed], now.received < newest, policy.aspect == sourceAspect(source) {
                 world.fail(.forward, "\(name)/\(id): \(source.path) went from \(newest) back to \(now.received)")
             }
-            watch.newest[source] = max(watch.newest[source] ?? 0, now.received)
+            watch.newest[followed] = max(watch.newest[followed] ?? 0, now.received)
         }
     }
 

@@ -13,7 +13,7 @@ struct Watch {
     private var isGreeted = false
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
-    var newest: [Address: Int64] = [:]
+    var newest: [Followed: Int64] = [:]
     /// When each document that came was changed.
     var changes: [Address: Revision] = [:]
     /// Each app's record as its core last wanted it stored.
@@ -114,6 +114,12 @@ struct Watch {
             shown[app.id]?[.auth] = .auth(.retired, message: "")
         default: break
         }
+    }
+
+    /// A policy keeps the stricter value of an older document until a newer one is certain, and another one moves on.
+    struct Followed: Hashable {
+        let source: Address
+        let policy: Policy
     }
 
     static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {

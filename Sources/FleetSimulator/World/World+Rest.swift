@@ -33,10 +33,10 @@ extension World {
         }
     }
 
-    /// A known gap: a restored controller notices, and withdraws, what the broker or a status shows it. What broker and
-    /// backup have both lost, and no status names (memberships, groups, documents that do not decide), it cannot know of.
+    /// A known gap: the broker has forgotten all, the backup that was put back too, and the operators have made as many
+    /// changes since, before a device spoke, as were lost. So the controller did not notice that it was put back.
     private func isForgotten(_ wishes: [FleetStore.Wish]) -> Bool {
-        guard controller.wasPutBack else { return false }
+        guard controller.isFromBackUp else { return false }
         let known = Dictionary(wishes.map { ($0.address, $0.revision) }) { $1 }
         return machines.contains { machine in
             (machine.core?.state.marks ?? [:]).contains { address, mark in (known[address] ?? .zero) < mark.revision }

@@ -58,9 +58,13 @@ struct AgentFolder {
     }
 
     /// Runs the agent, which must end by itself. Returns its status and what it said.
-    func runToEnd() async throws -> (status: Int32, errors: String) {
+    ///
+    /// - Parameter obeysModes: Whether the modes of files count for it, as they do for everybody but root.
+    func runToEnd(obeysModes: Bool = false) async throws -> (status: Int32, errors: String) {
         let result = try await within(.seconds(30), "the agent's end") { [configuration] in
-            try await run(program(named: "fleet-agent"), ["run", "--config", configuration.path])
+            let (executable, arguments) = try command(
+                program(named: "fleet-agent"), ["run", "--config", configuration.path], obeysModes: obeysModes)
+            return try await run(program(named: "timeout"), ["-s", "KILL", "20", executable.path] + arguments)
         }
         return (result.status, result.errors)
     }

@@ -31,13 +31,13 @@ struct TestDevice {
     var comparesStore = true
     private var links: Int64 = 0
 
-    init(fleet: TestFleet? = nil, enrollment: Enrollment? = nil) throws {
+    init(fleet: TestFleet? = nil, enrollment: Enrollment? = nil, store: DeviceStore? = nil) throws {
         self.fleet = try fleet ?? TestFleet()
         let enrolled = try enrollment ?? self.fleet.enrollment()
         device = enrolled.device
-        store = try DeviceStore.inMemory()
+        self.store = try store ?? DeviceStore.inMemory()
         core = try DeviceCore(
-            enrollment: enrolled, agentVersion: "fleet-agent/test", state: store.load(), at: now)
+            enrollment: enrolled, agentVersion: "fleet-agent/test", state: self.store.load(), at: now)
         try settle()
     }
 

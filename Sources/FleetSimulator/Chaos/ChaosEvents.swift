@@ -1,0 +1,103 @@
+import FleetController
+import FleetProtocol
+
+/// The events and log-level changes that the controller has stored, next to what the apps printed.
+struct ChaosEvents {
+    /// What a URL begins with that an app tries; a number follows, each once.
+    static let url = "https://chaos.example/"
+
+    private struct Boot: Hashable {
+        let device: DeviceID
+        let incarnation: Int64
+        let boot: Int64
+    }
+
+    private var numbers: [Boot: Set<Int64>] = [:]
+    /// How often a URL is named.
+    private var urls: [String: Int] = [:]
+    /// The levels of each app, in the order of the changes.
+    private var levels: [String: [(order: (Int64, Int64, Int64), level: String)]] = [:]
+
+    init(_ stored: [FleetStore.StoredEvent: [UInt8]]) throws {
+        for (key, body) in stored {
+            let value = try JSONValue(json: body, limit: body.count)
+            numbers[Boot(device: key.device, incarnation: key.incarnation, boot: key.boot), default: []].insert(
+                key.number)
+            if let url = value["target"]?.stringValue, url.hasPrefix(Self.url) { urls[url, default: 0] += 1 }
+            if let level = value["new"]?.stringValue {
+                levels["\(value["app"]?.stringValue ?? "") on \(key.device)", default: []]
+                    .append(((key.incarnation, key.boot, key.number), level))
+            }
+        }
+        for name in levels.keys { levels[name]?.sort { $0.order < $1.order } }
+    }
+
+    /// How long after an attempt neither app nor agent may be touched for it to be certain that the agent has it.
+    private static let margin: Int64 = 5_000
+
+    func check(_ chaos: Chaos, statuses: [JSONValue]) {
+        for (boot, numbers) in numbers.sorted(by: { $0.key.boot < $1.key.boot }) {
+            if let last = numbers.max(), Int64(numbers.count) != last {
+                chaos.fail(
+                    ChaosFinding(
+                        .kept, "\(boot.device): \(numbers.count) of \(last) events of boot \(boot.boot) are stored",
+                        device: boot.device.text))
+            }
+        }
+        for status in statuses { checkCount(status, chaos) }
+        for (url, count) in urls where count > 1 {
+            chaos.fail(ChaosFinding(.once, "the attempt to open \(url) is stored \(count) times"))
+        }
+        for transcript in chaos.transcripts { check(transcript, chaos) }
+    }
+
+    /// The agent says how many events it has numbered in its present boot.
+    private func checkCount(_ status: JSONValue, _ chaos: Chaos) {
+        guard let device = status["device"]?.stringValue.flatMap({ DeviceID($0) }),
+            let count = status["events"]?.integerValue
+        else { return }
+        let boot = Boot(
+            device: device, incarnation: status["incarnation"]?.integerValue ?? 0,
+            boot: status["boot"]?.integerValue ?? 0)
+        let stored = numbers[boot]?.max() ?? 0
+        if stored < count {
+            chaos.fail(
+                ChaosFinding(
+                    .kept, "\(device) has numbered \(count) events in boot \(boot.boot), and \(stored) are stored",
+                    device: device.text))
+        }
+    }
+
+    private func check(_ transcript: ChaosTranscript, _ chaos: Chaos) {
+        let name = "\(transcript.app) on \(transcript.device)"
+        let wounds = chaos.fleet.parts.filter { part in
+            switch part.target {
+            case .agent(let device): "d\(device)" == transcript.device.text
+            case .app(let device, let app):
+                "d\(device)" == transcript.device.text && "chaos.a\(app)" == transcript.app.text
+            case .broker, .controller: false
+            }
+        }.flatMap(\.wounds)
+        for (at, url) in transcript.blocked where urls[url] == nil {
+            // The link is a socket: what was written when the agent was killed is gone with it.
+            guard !wounds.contains(where: { (at - Self.margin...at + Self.margin).contains($0) }) else { continue }
+            chaos.fail(
+                ChaosFinding(
+                    .kept, "\(name): the blocked attempt to open \(url) at \(at) ms is not stored",
+                    device: transcript.device.text))
+        }
+        var stored = (levels[name] ?? []).map(\.level)[...]
+        var before = "status"
+        for level in transcript.levels where level != before {
+            guard let index = stored.firstIndex(of: level) else {
+                chaos.fail(
+                    ChaosFinding(
+                        .kept, "\(name): its log level went from \(before) to \(level), and no such change is stored",
+                        device: transcript.device.text))
+                break
+            }
+            stored = stored[(index + 1)...]
+            before = level
+        }
+    }
+}

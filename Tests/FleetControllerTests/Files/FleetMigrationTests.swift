@@ -1,0 +1,104 @@
+import FleetProtocol
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import FleetController
+
+/// To write the fixture of a new version, once its migration is registered:
+/// `FLEETBUS_WRITE_FIXTURES=1 swift test --disable-xctest --filter FleetMigrationTests`
+@Suite("Databases of earlier versions of the controller")
+struct FleetMigrationTests {
+    private static let fixtures = SchemaFixtures(beside: #filePath)
+
+    @Test("the fixture of the newest version is there", .enabled(if: SchemaFixtures.isWriting))
+    func write() async throws {
+        try await withTemporaryFolder { folder in
+            let world = try World(path: folder.appending(path: "fleet.db").path)
+            try world.live()
+            try Self.fixtures.write(world.store.database)
+        }
+    }
+
+    @Test("the tables are those of the newest fixture: a shipped migration is never edited, a new one has its fixture")
+    func schema() throws {
+        let newest = try #require(try Self.fixtures.versions().last)
+        let today = try DatabaseText.schema(of: FleetStore().database)
+        #expect(
+            try today == Self.fixtures.schema(newest),
+            "Leave shipped migrations as they are, register another one, and write its fixture as it says above.")
+    }
+
+    @Test("a database of every version opens, is brought to the newest, holds what it held, and goes on")
+    func migrated() async throws {
+        for version in try Self.fixtures.versions() {
+            try await withTemporaryFolder { folder in
+                let path = folder.appending(path: "fleet.db").path
+                try Self.fixtures.make(version, at: path)
+                let store = try FleetStore(path: path)
+                #expect(try DatabaseText.schema(of: store.database) == DatabaseText.schema(of: FleetStore().database))
+                try Self.expectFixture(store, "version \(version)")
+                try store.close()
+                let again = try FleetStore(path: path)
+                try Self.expectFixture(again, "version \(version)")
+            }
+        }
+    }
+
+    private static func expectFixture(_ store: FleetStore, _ version: Comment) throws {
+        #expect(try store.latest() == Revision(epoch: 1, number: 8), version)
+        let wishes = try store.wishes()
+        #expect(
+            Set(wishes.filter { $0.value != nil }.map(\.address)) == [
+                .groupMeta(kiosk), .membership(till), .membership(till2), .desired(.all, mail, .auth),
+                .desired(.group(kiosk), mail, .config), .desired(.device(till), notes, .auth),
+            ], version)
+        #expect(wishes.first { $0.value == nil }?.address == .desired(.all, notes, .config), version)
+        for wish in wishes {
+            let payload = try SignedDocument(wire: wish.wire).payload
+            #expect(try DesiredDocument(payload: payload, in: World.fleetID).revision == wish.revision, version)
+        }
+        let statuses = try store.statuses(in: World.fleetID)
+        #expect(statuses.map(\.device) == [till, till2] && statuses.allSatisfy { $0.app == mail }, version)
+        #expect(statuses.map { $0[.config].attempt.outcome } == [.applied, .error], version)
+        #expect(try store.onlineDevices() == [till], version)
+        #expect(try Set(store.events().keys.map(\.number)) == [1, 3], version)
+        let rows = try store.summary(of: mail, at: World.start.advanced(bySeconds: 20))
+        let config = try #require(rows.first { $0.policy == .config })
+        #expect(config.counts.applied == 1 && config.counts.error == 1 && config.counts.pending == 0, version)
+        try store.transaction { transaction in
+            #expect(try transaction.members(of: kiosk) == [till, till2], version)
+            #expect(
+                try transaction.history(app: nil, layer: nil, before: .max, limit: 100).map(\.revision)
+                    == Array((1...8).reversed()), version)
+            #expect(try transaction.number("SELECT count(*) FROM requests") ?? 0 > 0, version)
+            let device = try #require(try transaction.device(till))
+            #expect(try transaction.gaps(of: device).count == 1, version)
+        }
+    }
+}
+
+extension World {
+    /// What a store must remember: groups, layers, a tombstone, statuses, events with a gap, answers.
+    func live() throws {
+        connect()
+        try body(.groupSet, #"{"group":"kiosk","priority":5,"devices":["till-1","till-2"]}"#)
+        try apply(mail, "all", .auth, #"{"state":"authorized","message":"Welcome."}"#)
+        let revision = try apply(mail, "group/kiosk", .config, #"{"values":{"server":"https://mail.example.com"}}"#)
+        try apply(notes, "device/till-1", .auth, #"{"state":"retired","message":"This till is no longer in use."}"#)
+        try apply(notes, "all", .config, #"{"values":{}}"#)
+        try body(.delete, #"{"documents":[{"app":"com.example.notes","target":"all","aspect":"config"}]}"#)
+        for (device, outcome) in [(till, Outcome.applied), (till2, .error)] {
+            let connection = RandomID.random()
+            online(device, connection: connection)
+            report(
+                .fresh(device, mail, at: now).then(
+                    .config, from: .group(kiosk), revision, outcome, message: "So it is."))
+            if device == till2 { offline(device, connection: connection) }
+        }
+        event(till, mail, number: 1)
+        event(till, mail, number: 3, oldest: 3)
+        pass(seconds: 5)
+    }
+}
