@@ -20,6 +20,9 @@ struct Explore: ParsableCommand {
     @Option(help: "The first seed. Without it a random one, which is printed.")
     var seed: UInt64?
 
+    @Option(help: "Stop after this many seconds, however many schedules have run.")
+    var atMost: Int?
+
     @Option(help: "Threads.")
     var threads = 2
 
@@ -44,6 +47,7 @@ struct Explore: ParsableCommand {
 
     func validate() throws {
         if let schedules, schedules < 1 { throw ValidationError("--schedules must be at least 1") }
+        if let atMost, atMost < 1 { throw ValidationError("--at-most must be at least 1 second") }
         if threads < 1 { throw ValidationError("--threads must be at least 1") }
         if let fault, Fault(rawValue: fault) == nil { throw ValidationError("there is no fault '\(fault)'") }
         if schedules == nil, seed == nil { throw ValidationError("say --schedules N, or --seed S to replay one") }
@@ -58,7 +62,8 @@ struct Explore: ParsableCommand {
         if output == .text { print("seed \(first)") }
         let visited = coverage || requireCoverage ? Coverage() : nil
         let (failed, ran) = try explorer.explore(
-            seed: first, count: schedules ?? 1, threads: threads, coverage: visited)
+            seed: first, count: schedules ?? 1, threads: threads, within: .seconds(atMost ?? 86_400),
+            coverage: visited)
         let elapsed = clock.now - start
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
         for failure in failed {
