@@ -55,6 +55,19 @@ struct RetirementTests {
         #expect(try session.session.reads(.auth) == .auth(.authorized, message: "again"))
     }
 
+    @Test("takes another retirement that was under way for no answer")
+    func crossing() throws {
+        var session = try authorized()
+        session.effects = try session.session.retire()
+        session.deliver(1, .auth(.retired, message: "gone"), reason: .policy)
+        session.deliver(2, .logLevel(.info))
+        #expect(session.run() == [])
+        #expect(try session.session.reads(.auth) == retired)
+        session.deliver(3, retired, reason: .selfRetired)
+        #expect(session.run() == [changed(3, retired, reason: .selfRetired)])
+        #expect(try session.session.reads(.logLevel) == .logLevel(.status))
+    }
+
     @Test("tells the agent when it is there again, until the agent has said that it knows")
     func withoutAgent() throws {
         var session = try authorized()

@@ -165,6 +165,31 @@ struct LayerTests {
         #expect(try device.status(mail)[.config].received == 1)
     }
 
+    @Test("a trust document that was lost on its way is asked for when an unknown key has signed something")
+    func lostTrust() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        device.fleet.signing = try SigningKey()
+        device.retained[Address.trust.topic(in: device.fleet.id)] = try device.fleet.trust(version: 2).wire
+        try device.apply(.all, mail, .config, .config(["v": "1"]))
+        #expect(device.core.trust.version == 2)
+        #expect(try device.status(mail)[.config].received == 1)
+        #expect(try device.status(mail).refusals.isEmpty)
+
+        // A key that no trust document names does not have it asked for again and again.
+        let subscribed = device.subscriptions.count
+        device.fleet.signing = try SigningKey()
+        for value in ["2", "3"] {
+            try device.wait(31)
+            try device.apply(.all, mail, .config, .config(["v": value]))
+            try device.apply(.all, mail, .config, .config(["v": value + "b"]))
+        }
+        #expect(device.subscriptions.count == subscribed + 2)
+        #expect(try device.status(mail)[.config].received == 1)
+        #expect(try #require(try device.status(mail).refusals.last).reason.contains("unknown key"))
+    }
+
     @Test("unknown values count as unauthorized for that policy alone, and are reported")
     func unknownValues() throws {
         var device = try TestDevice()

@@ -102,6 +102,25 @@ struct RetirementTests {
         #expect(try device.reported(mail).managed == .managed)
     }
 
+    @Test("an app that retires itself is told so first, also when that ends in the same moment")
+    func endedAtOnce() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        let address = Address.desired(.all, mail, .auth)
+        let later = try device.fleet.document(address, .auth(.authorized, "again"))
+        try device.handle(
+            .frame(link, .retire), .message(topic: address.topic(in: device.fleet.id), payload: later))
+        let told = try device.answer(link).compactMap { delivery -> PolicyValue? in
+            if case .policy(let value, _) = delivery, value.policy == .auth { value } else { nil }
+        }
+        #expect(
+            told == [.auth(.retired, message: "This app has retired itself."), .auth(.authorized, message: "again")])
+        #expect(device.keys == [mail])
+    }
+
     @Test("out of contact an app is blocked by the larger clock, wiped by running time alone, and unblocked by contact")
     func offline() throws {
         var device = try TestDevice()

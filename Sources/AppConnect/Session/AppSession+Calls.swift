@@ -114,7 +114,7 @@ extension AppSession {
     }
 
     private mutating func set(_ delivery: Delivery) {
-        if case .policy(.auth(.retired, _), _) = delivery { isRetirementUnconfirmed = false }
+        if case .policy(.auth, .selfRetired) = delivery { isRetirementUnconfirmed = false }
         set(delivery, in: &properties)
     }
 
@@ -122,7 +122,7 @@ extension AppSession {
     /// the agent's own word about the retirement follows it.
     private func isOvertaken(_ delivery: Delivery) -> Bool {
         guard isRetirementUnconfirmed else { return false }
-        if case .policy(.auth(let state, _), _) = delivery { return state != .retired }
+        if case .policy(.auth, let reason) = delivery { return reason != .selfRetired }
         var changed = properties
         set(delivery, in: &changed)
         return changed != properties

@@ -108,6 +108,10 @@ extension DeviceCore {
             latch(
                 &app, change: state.highest, reason: .selfRetired, message: "This app has retired itself.", at: now)
             app.takeRetirement(at: now.wall)
+            store(app, insteadOf: before)
+            settle([id], at: now)
+            // The app believes nothing more before this is confirmed: it comes first, whatever ends it in this moment.
+            return deliver(to: id)
         case .display(let number, let text):
             return batch.effects.append(.display(link, id: number, text: text))
         case .stop: return

@@ -48,14 +48,15 @@ extension DeviceCore {
     }
 
     /// Refuses what has come. What an unknown key has signed is kept all the same, the newest of each topic: the trust
-    /// document that names the key may be on its way; before the barrier that is even likely, and not worth a report.
+    /// document that names the key may be on its way; before a barrier that is even likely, and not worth a report.
     mutating func dismiss(_ topic: String, _ wire: [UInt8], _ error: any Error, at now: Now) {
-        guard let session, (error as? FleetProtocolError)?.code == .unknownKey else {
+        guard let held = session?.held.count, (error as? FleetProtocolError)?.code == .unknownKey else {
             return refuse(topic, error, at: now)
         }
-        let hasRoom = session.held.count < Self.maximumHeld
-        if hasRoom { self.session?.hold(topic, wire) }
-        if !hasRoom || session.barriers.isEmpty { refuse(topic, error, at: now) }
+        let hasRoom = held < Self.maximumHeld
+        if hasRoom { session?.hold(topic, wire) }
+        fetchTrust()
+        if !hasRoom || session?.barriers.isEmpty == true { refuse(topic, error, at: now) }
     }
 
     /// Looks again at what was signed by keys that were unknown.

@@ -8,6 +8,8 @@ extension DeviceCore {
             case first
             /// The documents of these apps are here, and of these groups when they are new.
             case documents(Set<AppID>, groups: [GroupID]?)
+            /// The trust document stands, asked for once more.
+            case trust
         }
 
         let connection: RandomID
@@ -33,6 +35,8 @@ extension DeviceCore {
         var controllerTime: Timestamp?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
         private(set) var held: [(topic: String, payload: [UInt8])] = []
+        /// When the trust document was asked for once more, by the running time.
+        var trustAskedAt: Int64?
         var reportsDueAt: Int64?
         var areReportsLive = false
         var eventsDueAt: Int64?
@@ -57,6 +61,8 @@ extension DeviceCore {
     static let maximumHeld = 256
     /// Greetings are answered this often at most, in milliseconds of running time.
     static let greetingInterval: Int64 = 5_000
+    /// The trust document is asked for once more this often at most.
+    static let trustInterval: Int64 = 30_000
 
     /// Whether what the broker has shown of this app is all, and the controller's wish.
     func isCertain(of app: AppID) -> Bool {
@@ -98,7 +104,17 @@ extension DeviceCore {
         case .documents(let apps, let groups):
             retryHeld(at: now)
             fetched(apps, groups: groups, at: now)
+        case .trust: retryHeld(at: now)
         }
+    }
+
+    /// Subscribes to the trust document once more, now and then: the message that names a new key may have been dropped.
+    mutating func fetchTrust() {
+        guard let session, session.isPastFirst,
+            session.trustAskedAt.map({ state.running.total - $0 >= Self.trustInterval }) ?? true
+        else { return }
+        self.session?.trustAskedAt = state.running.total
+        subscribe([.one(.trust)], for: .trust)
     }
 
     /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new.

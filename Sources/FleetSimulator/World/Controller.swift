@@ -224,7 +224,9 @@ final class Controller: BusClient {
             phase = .looking
             watch = PresenceWatch()
         case .disconnected: phase = .offline
-        case .messages: checkPresences()
+        case .messages:
+            // One that stops has read no further.
+            if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
         case .tick, .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }

@@ -202,7 +202,7 @@ extension Machine {
             }
             let event = FleetStore.StoredEvent(
                 device: id, incarnation: self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
-            if !wasPutBack, watch.promised[event] == nil, !isKept(event) {
+            if !wasPutBack, !watch.kept.contains(event) {
                 world.fail(.stored, "\(name): event \(number) was said before its store")
             }
         default: break
@@ -219,10 +219,6 @@ extension Machine {
             world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
         }
         watch.arrived[topic] = order
-    }
-
-    private func isKept(_ event: FleetStore.StoredEvent) -> Bool {
-        disk.state.events.contains { Watch.key($0) == event }
     }
 
     /// The laws of what an app is told.

@@ -196,6 +196,8 @@ final class Machine: BusClient {
         core = nil
         run += 1
         inbox = []
+        watch.disconnected()
+        watch.before = []
         wakesAt = nil
         effectsLeft = nil
         closeLinks()
@@ -230,6 +232,7 @@ final class Machine: BusClient {
             core?.handle(event, at: now)
         }
         guard let effects = core?.takeEffects(at: now) else { return }
+        if let core { watch.looked(with: core.trust) }
         checkStep(events, effects)
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
@@ -279,6 +282,7 @@ final class Machine: BusClient {
                 }
                 do { try disk.apply(changes) } catch { return world.fail(.total, "\(name): \(error)") }
                 stored(changes)
+                watch.performed(at: runningTime, clock.wall, core?.trust.version ?? 0)
             case .subscribe(let filters, let barrier): subscribe(filters, barrier)
             case .unsubscribe(let filters):
                 guard let connection else { continue }

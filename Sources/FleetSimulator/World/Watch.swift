@@ -47,6 +47,8 @@ struct Watch {
     // Contact, as the design has it: a hello that answers this connection, and later heartbeats.
     private var controllerTime: Timestamp?
     private(set) var isInContact = false
+    /// Greetings and heartbeats that the device cannot verify yet, or has yet to look at.
+    private var unverified: [(address: Address, signed: SignedDocument)] = []
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
     private(set) var contact: Contact?
     /// How long the device has run in the boots before this one.
@@ -134,7 +136,7 @@ struct Watch {
     }
 
     mutating func disconnected() {
-        if isGreeted { before = fetched }
+        if isGreeted || unverified.contains(where: { $0.address != .heartbeat }) { before = fetched }
         connection = nil
         asked = [:]
         fetched = []
@@ -144,6 +146,7 @@ struct Watch {
         isPresent = false
         isInContact = false
         controllerTime = nil
+        unverified = []
     }
 
     /// How far the connection has come.
@@ -170,20 +173,29 @@ struct Watch {
             }
             isPastFirst = true
             fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
-        case .heartbeat?:
-            guard isGreeted, let signed = try? SignedDocument(wire: payload),
-                let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
-            else { return }
-            noteContact(heartbeat.clock.at)
-        case .hello?:
-            guard let connection, let signed = try? SignedDocument(wire: payload),
-                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
-            else { return }
-            guard hello.connection == connection else { return }
-            isGreeted = true
-            noteContact(hello.clock.at)
+        case .heartbeat?, .hello?:
+            guard let address, let signed = try? SignedDocument(wire: payload) else { return }
+            unverified.append((address, signed))
         default: break
         }
+    }
+
+    /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
+    mutating func looked(with trust: TrustDocument) {
+        for (address, signed) in unverified where trust.key(signed.keyID) != nil {
+            if address == .heartbeat {
+                guard isGreeted,
+                    let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
+                else { continue }
+                noteContact(heartbeat.clock.at)
+            } else if let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
+                hello.connection == connection
+            {
+                isGreeted = true
+                noteContact(hello.clock.at)
+            }
+        }
+        unverified.removeAll { trust.key($0.signed.keyID) != nil }
     }
 
     private mutating func noteContact(_ time: Timestamp) {

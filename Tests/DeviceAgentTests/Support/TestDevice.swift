@@ -52,8 +52,9 @@ struct TestDevice {
         try settle()
     }
 
-    mutating func handle(_ event: DeviceEvent) throws {
-        core.handle(event, at: now)
+    /// Handles what comes in one moment.
+    mutating func handle(_ events: DeviceEvent...) throws {
+        for event in events { core.handle(event, at: now) }
         try settle()
     }
 
