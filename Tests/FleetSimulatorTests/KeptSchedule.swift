@@ -43,5 +43,16 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(14_899, .request(0, .apply(app: 2, .device(0), aspect: 0, variant: 4, isBased: true))),
                     .init(16_899, .crashBroker(downFor: 1_909)), .init(18_588, .putBackController),
                 ])),
+        KeptSchedule(
+            what: "an app that retires itself takes a retirement by its policy, which was under way, for no answer",
+            schedule: Schedule(
+                seed: 5_001_627, devices: 1, apps: 1,
+                steps: [
+                    .init(5_341, .crashBroker(downFor: 2_245)),
+                    .init(5_410, .request(0, .apply(app: 0, .all, aspect: 4, variant: 3, isBased: false))),
+                    .init(6_813, .request(1, .apply(app: 0, .device(0), aspect: 0, variant: 5, isBased: false))),
+                    .init(6_857, .stopAgent(0)), .init(7_044, .request(1, .group(1, priority: 1, members: 0))),
+                    .init(9_490, .fillDisk(0)), .init(10_882, .retire(0, 0)),
+                ])),
     ]
 }
