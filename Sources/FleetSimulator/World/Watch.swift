@@ -48,7 +48,13 @@ struct Watch {
     private var controllerTime: Timestamp?
     private(set) var isInContact = false
     /// Greetings and heartbeats that the device cannot verify yet, or has yet to look at.
-    private var unverified: [(address: Address, signed: SignedDocument)] = []
+    private var unverified: [Unverified] = []
+
+    private struct Unverified {
+        let signed: SignedDocument
+        let isHello: Bool
+        let time: Timestamp
+    }
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
     private(set) var contact: Contact?
     /// How long the device has run in the boots before this one.
@@ -136,7 +142,7 @@ struct Watch {
     }
 
     mutating func disconnected() {
-        if isGreeted || unverified.contains(where: { $0.address != .heartbeat }) { before = fetched }
+        if isGreeted || unverified.contains(where: \.isHello) { before = fetched }
         connection = nil
         asked = [:]
         fetched = []
@@ -173,27 +179,26 @@ struct Watch {
             }
             isPastFirst = true
             fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
-        case .heartbeat?, .hello?:
-            guard let address, let signed = try? SignedDocument(wire: payload) else { return }
-            unverified.append((address, signed))
+        case .heartbeat?:
+            guard let signed = try? SignedDocument(wire: payload),
+                let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return }
+            unverified.append(Unverified(signed: signed, isHello: false, time: heartbeat.clock.at))
+        case .hello?:
+            guard let signed = try? SignedDocument(wire: payload),
+                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
+                hello.connection == connection
+            else { return }
+            unverified.append(Unverified(signed: signed, isHello: true, time: hello.clock.at))
         default: break
         }
     }
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
     mutating func looked(with trust: TrustDocument) {
-        for (address, signed) in unverified where trust.key(signed.keyID) != nil {
-            if address == .heartbeat {
-                guard isGreeted,
-                    let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
-                else { continue }
-                noteContact(heartbeat.clock.at)
-            } else if let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
-                hello.connection == connection
-            {
-                isGreeted = true
-                noteContact(hello.clock.at)
-            }
+        for message in unverified where trust.key(message.signed.keyID) != nil {
+            if message.isHello { isGreeted = true }
+            if isGreeted { noteContact(message.time) }
         }
         unverified.removeAll { trust.key($0.signed.keyID) != nil }
     }
