@@ -6,6 +6,13 @@ extension Coverage {
     static let expected: [Transition] =
         deviceEvents + deviceMessages + deviceEffects + stored + outcomes + authorization + controllerEvents + requests
 
+    /// Of these, the ones that one schedule in some thousands meets: a device must be out of contact for minutes first.
+    static let rare: Set<Transition> = Set(
+        each(
+            "authorization", ["retired outOfContact"], ["authorized policy", "unauthorized policy", "retired policy"])
+            + each("authorization", ["authorized policy"], ["retired outOfContact"])
+            + each("device event", ["codeChecked"], names([.beforeFirst, .fetching])))
+
     private static func each(_ part: String, _ what: [String], _ places: [String]) -> [Transition] {
         what.flatMap { what in places.map { Transition(part, what, $0) } }
     }

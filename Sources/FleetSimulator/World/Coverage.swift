@@ -42,6 +42,12 @@ package final class Coverage {
     /// What should have been reachable, and was not visited.
     package var unvisited: [String] { Self.expected.filter { counts[$0] == nil }.map(\.description) }
 
+    /// Of these, what that many schedules do not miss by chance.
+    func missed(by schedules: Int) -> [String] {
+        let isLong = schedules >= 100_000
+        return Self.expected.filter { counts[$0] == nil && (isLong || !Self.rare.contains($0)) }.map(\.description)
+    }
+
     package var lines: [String] {
         counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
             + ["\(counts.count) transitions visited, \(unvisited.count) of \(Self.expected.count) expected ones not"]

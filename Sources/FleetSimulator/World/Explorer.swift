@@ -29,10 +29,10 @@ package struct Explorer: Sendable {
     }
 
     /// Runs the schedules of `count` seeds from `seed` on, on `threads` threads. Ends early when `limit` have failed, or
-    /// when the time is over.
+    /// when the time is over. `noting` hears how many have run after each, and of a failure at once, one at a time.
     package func explore(
         seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10, within time: Duration = .seconds(86_400),
-        coverage: Coverage? = nil
+        coverage: Coverage? = nil, noting: @Sendable (Int, (seed: UInt64, violation: Violation)?) -> Void = { _, _ in }
     ) throws -> (failed: [(seed: UInt64, violation: Violation)], ran: Int) {
         struct Progress {
             var failed: [(seed: UInt64, violation: Violation)] = []
@@ -59,7 +59,9 @@ package struct Explorer: Sendable {
                         of: Schedule(seed: seed &+ UInt64(index)), bench.workshop, bench.coverage)
                     progress.withLock { progress in
                         progress.ran += 1
-                        if let failure { progress.failed.append((seed &+ UInt64(index), failure)) }
+                        let failed = failure.map { (seed: seed &+ UInt64(index), violation: $0) }
+                        if let failed { progress.failed.append(failed) }
+                        noting(progress.ran, failed)
                     }
                 }
             }
