@@ -28,7 +28,14 @@ package final class FleetStore {
             database = try DatabaseQueue(path: path, configuration: configuration)
             try check()
             try database.writeWithoutTransaction {
-                try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+                try $0.execute(
+                    sql: """
+                        PRAGMA journal_mode = WAL;
+                        PRAGMA synchronous = FULL;
+                        -- Pages of a large fleet's statuses, 32 MiB of them, and as much written before it is copied.
+                        PRAGMA cache_size = -32768;
+                        PRAGMA wal_autocheckpoint = 8192;
+                        """)
             }
             try Schema.migrator.migrate(database)
             try checkTables()

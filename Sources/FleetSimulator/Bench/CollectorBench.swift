@@ -4,8 +4,8 @@ import FleetProtocol
 import Foundation
 import GRDB
 
-/// Statuses into a store that holds a large fleet, in batches as the controller takes them: decoded, judged, written and
-/// counted. The floor writes the same rows by GRDB alone into a copy of the database, with the same indexes and triggers.
+/// Statuses of connected devices into a store that holds a large fleet, in batches as the controller takes them: decoded,
+/// judged, written and counted. The floor writes the same rows by GRDB alone into a copy of the database, with the same indexes and triggers.
 struct CollectorBench {
     let settings: BenchSettings
     /// Statuses in a batch, which is a transaction.
@@ -21,10 +21,10 @@ struct CollectorBench {
         let home = try FleetHome.create(
             at: folder + "/home", fleet: WireSamples.fleet, port: 1, brokerUser: NSUserName())
         let fill = try StoreFill(rows: settings.rows, apps: settings.apps, home: home)
-        try fill.fill()
+        let store = try fill.fill()
         let copy = folder + "/copy.db"
+        try DatabaseQueue(path: home.databasePath).writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try FileManager.default.copyItem(atPath: home.databasePath, toPath: copy)
-        let store = try fill.open(at: home.databasePath)
         let raw = try RawRows(copy, source: home.databasePath)
         var (ours, floor): ([Double], [Double]) = ([], [])
         var number = 0

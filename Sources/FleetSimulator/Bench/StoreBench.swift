@@ -12,7 +12,7 @@ struct StoreBench {
         return try await BenchHost.with(preparing: { home in
             let start = Clock.now()
             let fill = try StoreFill(rows: settings.rows, apps: settings.apps, home: home)
-            try fill.fill()
+            try fill.fill().close()
             devices = fill.devices
             filling = Double(Clock.now() - start) / 1e9
         }) { host in

@@ -24,8 +24,9 @@ struct StoreFill {
         sample = try WireSamples(apps: apps).status
     }
 
-    /// Writes all rows: every app has a configuration, which every device has applied.
-    func fill() throws {
+    /// Writes all rows: every app has a configuration, which every device has applied. The core goes on from there, with
+    /// all devices connected.
+    func fill() throws -> FilledStore {
         let filled = try FilledStore(self, path: path)
         let batch = max(1, 10_000 / apps)
         for start in stride(from: 0, to: devices, by: batch) {
@@ -36,10 +37,8 @@ struct StoreFill {
             }
             try filled.take(messages)
         }
-        try filled.close()
+        return filled
     }
-
-    func open(at path: String) throws -> FilledStore { try FilledStore(self, path: path) }
 
     private func presence(of device: Int) -> ControllerCore.Message {
         let name = LoadPlan.deviceID(device + 1)
