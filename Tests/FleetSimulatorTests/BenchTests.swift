@@ -92,7 +92,7 @@ struct BenchTests {
     @Test("the equal-bytes floor has as many filters as a device, and messages of its size")
     func equalBytes() throws {
         let traffic = try FloorTraffic(.equalBytes, apps: 3)
-        #expect(traffic.filters(of: 0).map(\.count) == [8, 6])
+        #expect(traffic.filters(of: 0).map(\.count) == [7, 6])
         #expect(traffic.reply(of: 0, app: 1) == "fleet/v1/bench/reply/sim-000001/sim.app1/status")
         let samples = try WireSamples()
         #expect(traffic.replySize == samples.status.wire.count)

@@ -75,8 +75,8 @@ extension DeviceCore {
         batch.isPresenceDue = false
         subscribe(
             [
-                .one(.trust), .one(.membership(device)), .one(.presence(.device(device))), .one(.presence(.controller)),
-                .one(.heartbeat), .one(.hello(device)), .one(.received(device)), .one(.barrier(.device(device))),
+                .one(.trust), .one(.membership(device)), .one(.presence(.device(device))), .one(.heartbeat),
+                .one(.hello(device)), .one(.received(device)), .one(.barrier(.device(device))),
             ] + state.groups.map { .one(.groupMeta($0)) }, for: .first)
     }
 

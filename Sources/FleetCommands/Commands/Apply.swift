@@ -5,8 +5,8 @@ struct Apply: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Puts the policies of files in force: all of them or, when anything is wrong, none.",
         discussion: """
-            A file holds YAML or JSON, any number of documents. An aspect that a document leaves out stays as it is. What is
-            so already is not sent again.
+            A file holds YAML or JSON, any number of documents. An aspect that a document leaves out stays as it is. \
+            What is so already is not sent again.
 
             EXAMPLES
               fleetctl apply -f policy.yaml

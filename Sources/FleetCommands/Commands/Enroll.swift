@@ -14,9 +14,9 @@ struct EnrollDevice: AsyncParsableCommand {
         commandName: "device",
         abstract: "Gives devices a password, and a folder that an agent can be started on.",
         discussion: """
-            One device goes to DIR itself, several to DIR/ID. An enrolled device is enrolled anew: it gets the next
-            incarnation and another password. Run it on the broker's host. The folder holds a password: keep it private
-            on its way to the device.
+            One device goes to DIR itself, several to DIR/ID. An enrolled device is enrolled anew: it gets the next \
+            incarnation and another password. Run it on the broker's host. The folder holds a password: keep it \
+            private on its way to the device.
 
             EXAMPLES
               fleetctl enroll device till-1 --out ./till-1

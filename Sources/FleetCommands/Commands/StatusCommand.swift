@@ -6,8 +6,8 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Shows how many devices have come how far, by app and policy.",
         discussion: """
-            APPLIED to PENDING add up to the devices that have reported the app. OVERDUE and OFFLINE say how many of those
-            that are delivered or pending are late, or not connected.
+            APPLIED to PENDING add up to the devices that have reported the app. OVERDUE and OFFLINE say how many of \
+            those that are delivered or pending are late, or not connected.
             """)
 
     @Argument(help: "One app only.", transform: { try AppID(checking: $0) })

@@ -155,6 +155,7 @@ extension Tally {
     static func of(_ app: AppID, _ transaction: FleetStore.Transaction, now: Timestamp) throws -> Tally {
         var tally = try transaction.tally(of: app, now: now)
         for rows in try transaction.summary(of: app) { tally.add(rows, policies: Policy.allCases) }
+        guard tally.hasOverdue else { return tally }
         for rows in try transaction.summary(of: app, onlineSince: now.advanced(bySeconds: -patience)) {
             tally.excuse(rows, policies: Policy.allCases)
         }

@@ -67,6 +67,9 @@ struct Tally {
         }
     }
 
+    /// Whether there is anything to take back: whoever came online lately has to be looked for.
+    var hasOverdue: Bool { counts.values.contains { $0.overdue > 0 } }
+
     func row(of policy: Policy) -> StatusRow {
         StatusRow(
             app: wishes.app, policy: policy, counts: counts[policy] ?? OutcomeCounts(), offline: offline[policy] ?? 0)

@@ -77,7 +77,7 @@ package final class FleetStore {
     func transaction<Result>(_ body: (Transaction) throws -> Result) throws -> Result {
         do {
             if let current { return try part(of: current, body) }
-            return try database.write { try body(Transaction(database: $0, cache: cache)) }
+            return try write { try body(Transaction(database: $0, cache: cache)) }
         } catch {
             cache.removeAll()
             throw explain(error)
@@ -89,7 +89,7 @@ package final class FleetStore {
     /// - Throws: ``NotTogether`` when the disk has failed, of whatever part: then nothing of `body` has happened.
     func together<Result>(_ body: () throws -> Result) throws -> Result {
         do {
-            return try database.write { database in
+            return try write { database in
                 current = Transaction(database: database, cache: cache)
                 defer { current = nil }
                 return try body()
@@ -102,6 +102,21 @@ package final class FleetStore {
     }
 
     struct NotTogether: Error {}
+
+    /// A transaction of prepared statements: GRDB's own compiles its BEGIN and its COMMIT each time.
+    private func write<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        try database.writeWithoutTransaction { database in
+            try database.cachedStatement(sql: "BEGIN IMMEDIATE").execute()
+            do {
+                let result = try body(database)
+                try database.cachedStatement(sql: "COMMIT").execute()
+                return result
+            } catch {
+                if database.isInsideTransaction { try? database.rollback() }
+                throw error
+            }
+        }
+    }
 
     /// A part may fail by itself, but for a failure of the disk, after which SQLite may have rolled everything back.
     private func part<Result>(

@@ -7,28 +7,29 @@ struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench", abstract: "Measures the bus on this machine, with a broker and controller of its own.",
         discussion: """
-            Build it for release, on a machine that does nothing else. Everything that is started lives in a temporary
-            folder and ends with the bench. Figures are medians, interleaved with two floors, the same traffic by clients
-            that parse, verify and store nothing: bare (replies of 200 bytes, not retained) and equal bytes (as many
-            filters as ours, messages of our size and topics of our length, retained where ours are). RATIO is ours by
-            the bare floor's figure, RATIO = by equal bytes'. LOST, DOUBLE and DISORDER must be 0. Beside them stand, for
-            each acknowledgement and process, processor time and calls of the read (r) and write (w) families, as
-            /proc/PID/io counts them: recv, send and epoll_wait are not among them. JSON also has instructions in user
-            mode, or null where the processor's counters cannot be used, as in most virtual machines.
+            Build it for release, on a machine that does nothing else. Everything that is started lives in a temporary \
+            folder and ends with the bench. Figures are medians, interleaved with two floors, the same traffic by \
+            clients that parse, verify and store nothing: bare (replies of 200 bytes, not retained) and equal bytes \
+            (as many filters as ours, messages of our size and topics of our length, retained where ours are). RATIO \
+            is ours by the bare floor's figure, RATIO = by equal bytes'. LOST, DOUBLE and DISORDER must be 0. Beside \
+            them stand, for each acknowledgement and process, processor time and calls of the read (r) and write (w) \
+            families, as /proc/PID/io counts them: recv, send and epoll_wait are not among them. JSON also has \
+            instructions in user mode, or null where the processor's counters cannot be used, as in most virtual \
+            machines.
 
             SCENARIOS
-              connect    connections, both stages of subscriptions, hello and a status of every app, per second
-              converge   one change for the fleet, until the last status is committed and counted
-              sustained  change upon change for the fleet: acknowledgements per second, committed
+              connect    devices that connect, subscribe, are greeted and report, a second
+              converge   one change for the fleet, until the last status is committed
+              sustained  change upon change for the fleet: acknowledgements per second
               device     changes of single devices, as many as go
               paced      the same at --rate per second, for their latency
-              storm      the broker is killed with -9 and started again: seconds until all have converged
+              storm      kill -9 of the broker, and a start: until all have converged
               status     a whole `fleetctl status` at --rows device-apps
               apply      a whole `fleetctl apply` for all at --rows devices
-              collector  statuses per second into a store of --rows, next to raw writes of the same rows
+              collector  statuses per second into a store of --rows, next to raw writes
               decode     nanoseconds per message of the codecs
               all        all of these
-              smoke      all of them, small, within a minute; fails on loss, doubles, disorder and too many system calls
+              smoke      all of them, small: fails on loss, doubles, disorder, system calls
 
             EXAMPLES
               fleet-sim bench converge --devices 10000

@@ -58,12 +58,8 @@ actor FloorDriver {
     /// What a controller keeps on the bus for all.
     private func retain(by client: LoopClient) {
         guard traffic.kind == .equalBytes else { return }
-        for (topic, size) in [
-            (Address.trust, traffic.trustSize), (.presence(.controller), traffic.presenceSize / 2),
-        ] {
-            let body = [UInt8](repeating: UInt8(ascii: "t"), count: size)
-            _ = try? client.publish(body, to: topic.topic(in: WireSamples.fleet), retain: true)
-        }
+        let body = [UInt8](repeating: UInt8(ascii: "t"), count: traffic.trustSize)
+        _ = try? client.publish(body, to: Address.trust.topic(in: WireSamples.fleet), retain: true)
     }
 
     private func collect(_ event: LoopClient.Event, _ client: LoopClient) {

@@ -80,8 +80,8 @@ struct FloorTraffic: Sendable {
         }
         let device = LoadPlan.deviceID(index + 1)
         let control = [
-            .trust, .membership(device), .presence(.device(device)), .presence(.controller), .heartbeat,
-            .hello(device), .received(device), .barrier(.device(device)),
+            .trust, .membership(device), .presence(.device(device)), .heartbeat, .hello(device), .received(device),
+            .barrier(.device(device)),
         ].map { topic($0 as Address) }
         let documents = (1...apps).flatMap { app in
             [TopicFilter.aspects(.all, LoadPlan.appID(app)), .aspects(.device(device), LoadPlan.appID(app))]

@@ -9,11 +9,11 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Connects a fleet of simulated devices with apps to a fleet's broker.",
         discussion: """
-            Run it on the host of the fleet's home, with broker and controller running. Each device is the real agent's
-            core with its real client; its apps answer in the same process. A second run goes on as the same devices,
-            and several processes share a fleet with --first. Ends at --duration, or with SIGINT.
+            Run it on the host of the fleet's home, with broker and controller running. Each device is the real \
+            agent's core with its real client; its apps answer in the same process. A second run goes on as the same \
+            devices, and several processes share a fleet with --first. Ends at --duration, or with SIGINT.
 
-            What varies is given as a number or a distribution: A, A..B (all alike), exp:MEAN, normal:MEAN,DEVIATION.
+            What varies is given as a number or a distribution: A, A..B (all alike), exp:MEAN, normal:MEAN,DEVIATION. \
             Parts are drawn once for each app, times each time.
 
             EXAMPLES

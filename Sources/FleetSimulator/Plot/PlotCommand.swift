@@ -7,8 +7,8 @@ struct PlotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plot", abstract: "Draws convergence time against the number of devices, as SVG.",
         discussion: """
-            Reads what `fleet-sim bench converge -o json` has printed, in one file or several: the medians of ours and of
-            both floors for each number of devices. Other scenarios in the files are left out.
+            Reads what `fleet-sim bench converge -o json` has printed, in one file or several: the medians of ours and \
+            of both floors for each number of devices. Other scenarios in the files are left out.
 
             EXAMPLE
               for n in 100 1000 10000; do fleet-sim bench converge --devices $n -o json; done > converge.json

@@ -35,7 +35,6 @@ extension Coverage {
             "device message",
             [
                 "trust", "group meta", "membership", "heartbeat", "hello", "received", "a device's presence",
-                "the controller's presence",
             ], names([.beforeFirst, .fetching, .certain]))
         + each("device message", ["barrier"], names([.beforeFirst, .fetching]))
         + each("device message", ["desired"], names([.fetching, .certain]))

@@ -8,8 +8,8 @@ struct Explore: ParsableCommand {
         commandName: "explore",
         abstract: "Runs random schedules of failures against the protocol, and checks its promises.",
         discussion: """
-            Every schedule is decided by its seed: the schedules of --seed S are those of S, S+1, S+2 and so on. With
-            --seed alone the one schedule is run and its story told, the same each time. A broken promise is printed
+            Every schedule is decided by its seed: the schedules of --seed S are those of S, S+1, S+2 and so on. With \
+            --seed alone the one schedule is run and its story told, the same each time. A broken promise is printed \
             with its seed, made as short as it can be, and told as a story. Exit code 1 when one was broken.
             """)
 

@@ -139,7 +139,7 @@ class Device:
         own = [f"{place}/{self.id}" for place in ("presence", "control/hello", "control/received", "control/barrier")]
         metas = [f"desired/group/{group}/_group/meta" for group in self.kept.state["groups"]]
         first = ["desired/all/_fleet/trust", f"desired/device/{self.id}/_device/membership", *metas]
-        self.subscribe([*first, *own, "presence/@controller", "control/heartbeat"], self.fetch, self.announce)
+        self.subscribe([*first, *own, "control/heartbeat"], self.fetch, self.announce)
 
     def announce(self):
         self.publish("presence/" + self.id, self.presence("online"), retain=True)
