@@ -65,9 +65,12 @@ struct DeviceBench {
         func text(_ histogram: Histogram) -> String {
             "p50 \(histogram.milliseconds(at: 0.5).rounded(to: 2)) p99 \(histogram.milliseconds(at: 0.99).rounded(to: 2)) ms"
         }
-        func p99(_ floor: Histogram?) -> JSONValue {
-            guard let floor, floor.value(at: 0.99) > 0 else { return .null }
-            return .double((latency.milliseconds(at: 0.99) / floor.milliseconds(at: 0.99)).rounded(to: 3))
+        func ratios(_ ours: Histogram, at part: Double) -> JSONValue {
+            func ratio(to floor: Histogram?) -> JSONValue {
+                guard let floor, floor.value(at: part) > 0 else { return .null }
+                return .double((ours.milliseconds(at: part) / floor.milliseconds(at: part)).rounded(to: 3))
+            }
+            return .object(["bare": ratio(to: floorLatency[0]), "equalBytes": ratio(to: floorLatency.last)])
         }
         return BenchReport(
             scenario: isPaced ? "paced" : "device",
@@ -80,9 +83,8 @@ struct DeviceBench {
                 "figure": .string(figure.name), "changesPerSecond": .double(rate.rounded(to: 0)),
                 "requestToStatusMs": latency.value, "requestToAnswerMs": merged(runs.map(\.answer)).value,
                 "documentToStatusMs": onBus.value, "atDeviceMs": counters["latencyMs"],
-                "ratioOfP99": .object([
-                    "bare": p99(floorLatency[0]), "equalBytes": p99(floorLatency.last),
-                ]),
+                "ratioOfP99": ratios(latency, at: 0.99),
+                "documentToStatusRatio": .object(["p50": ratios(onBus, at: 0.5), "p99": ratios(onBus, at: 0.99)]),
                 "refused": .integer(Int64(runs.reduce(0) { $0 + $1.refused })),
                 "perAcknowledgement": ours.value(per: changes),
                 "errors": .integer(Int64(counters.count("errors"))), "lastError": counters["lastError"],
