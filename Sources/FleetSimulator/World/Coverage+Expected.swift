@@ -6,12 +6,15 @@ extension Coverage {
     static let expected: [Transition] =
         deviceEvents + deviceMessages + deviceEffects + stored + outcomes + authorization + controllerEvents + requests
 
-    /// Of these, the ones that one schedule in some thousands meets: a device must be out of contact for minutes first.
+    /// Of these, the ones that less than one schedule in some hundreds meets: mostly, a device must be out of contact for
+    /// minutes first.
     static let rare: Set<Transition> = Set(
         each(
             "authorization", ["retired outOfContact"], ["authorized policy", "unauthorized policy", "retired policy"])
             + each("authorization", ["authorized policy"], ["retired outOfContact"])
-            + each("device event", ["codeChecked"], names([.beforeFirst, .fetching])))
+            + each("retirement", ["released"], ["outOfContact"])
+            + each("outcome of log levels", ["expired"], ["awaitingCode"])
+            + each("device event", ["codeChecked"], names([.away, .beforeFirst, .fetching])))
 
     private static func each(_ part: String, _ what: [String], _ places: [String]) -> [Transition] {
         what.flatMap { what in places.map { Transition(part, what, $0) } }

@@ -83,7 +83,7 @@ struct Explore: ParsableCommand {
         switch output {
         case .text:
             for line in visited?.lines ?? [] { print(line) }
-            print("\(ran) schedules, \(failed.count) failures, \(perSecond) a second")
+            print("\(ran) schedules from seed \(first), \(failed.count) failures, \(perSecond) a second")
         case .json:
             let broken = failed.map { failure in
                 JSONValue.object([
