@@ -12,13 +12,7 @@ extension Machine {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }
         for case .store(let changes) in effects {
-            for change in changes {
-                switch change {
-                case .app(let app): check(app)
-                case .document(let address, let wire?): checkAge(wire, at: address)
-                default: break
-                }
-            }
+            for case .app(let app) in changes { check(app) }
         }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
@@ -53,8 +47,15 @@ extension Machine {
         if kept != reported { world.fail(.kept, "\(name): of \(reported) blocked attempts \(kept) were kept") }
     }
 
-    /// A transaction stands.
+    /// A transaction stands: what it has newer will not be forgotten.
     func stored(_ changes: [StoreChange]) {
+        for change in changes {
+            switch change {
+            case .app(let app): checkForward(app)
+            case .document(let address, let wire?): checkAge(wire, at: address)
+            default: break
+            }
+        }
         if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
             world.fail(.once, "\(name): \(problem)")
         }
@@ -160,10 +161,17 @@ extension Machine {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
             }
-            guard let source = now.source, was.received != now.received || was.source != source else { continue }
+        }
+    }
+
+    /// What an app follows does not go back to a revision of before.
+    private func checkForward(_ app: AppRecord) {
+        for policy in Policy.allCases {
+            let now = app[policy]
+            guard let source = now.source, policy.aspect == sourceAspect(source) else { continue }
             let followed = Watch.Followed(source: source, policy: policy)
-            if let newest = watch.newest[followed], now.received < newest, policy.aspect == sourceAspect(source) {
-                world.fail(.forward, "\(name)/\(id): \(source.path) went from \(newest) back to \(now.received)")
+            if let newest = watch.newest[followed], now.received < newest {
+                world.fail(.forward, "\(name)/\(app.id): \(source.path) went from \(newest) back to \(now.received)")
             }
             watch.newest[followed] = max(watch.newest[followed] ?? 0, now.received)
         }
