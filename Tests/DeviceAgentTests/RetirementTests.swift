@@ -102,13 +102,13 @@ struct RetirementTests {
         #expect(try device.reported(mail).managed == .managed)
     }
 
-    @Test("an app that retires itself is told so first, also when that ends in the same moment")
-    func endedAtOnce() throws {
+    @Test("an app that retires itself is told so first, also when that has ended meanwhile", arguments: [true, false])
+    func endedMeanwhile(isReady: Bool) throws {
         var device = try TestDevice()
         try device.connect()
         try device.apply(.all, mail, .auth, .auth(.authorized))
         let link = try device.launch(mail)
-        try device.answer(link)
+        if isReady { try device.answer(link) }
         let address = Address.desired(.all, mail, .auth)
         let later = try device.fleet.document(address, .auth(.authorized, "again"))
         try device.handle(
@@ -118,6 +118,7 @@ struct RetirementTests {
         }
         #expect(
             told == [.auth(.retired, message: "This app has retired itself."), .auth(.authorized, message: "again")])
+        #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
         #expect(device.keys == [mail])
     }
 

@@ -54,5 +54,13 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(6_857, .stopAgent(0)), .init(7_044, .request(1, .group(1, priority: 1, members: 0))),
                     .init(9_490, .fillDisk(0)), .init(10_882, .retire(0, 0)),
                 ])),
+        KeptSchedule(
+            what: "an app that retires itself in its ready, and is authorized before that has returned, is authorized",
+            schedule: Schedule(
+                seed: 602_979_355_313_141, devices: 1, apps: 2,
+                steps: [
+                    .init(3_069, .retire(0, 1)),
+                    .init(3_092, .request(0, .apply(app: 1, .all, aspect: 0, variant: 2, isBased: false))),
+                ])),
     ]
 }

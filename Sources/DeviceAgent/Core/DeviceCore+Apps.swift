@@ -105,13 +105,9 @@ extension DeviceCore {
         case .blocked(let action, let target): keep(.blocked, of: id, action: action, target: target, at: now)
         case .retire:
             guard app.latch?.reason != .selfRetired else { return }
-            latch(
-                &app, change: state.highest, reason: .selfRetired, message: "This app has retired itself.", at: now)
+            latch(&app, change: state.highest, reason: .selfRetired, message: Self.selfRetired, at: now)
             app.takeRetirement(at: now.wall)
-            store(app, insteadOf: before)
-            settle([id], at: now)
-            // The app believes nothing more before this is confirmed: it comes first, whatever ends it in this moment.
-            return deliver(to: id)
+            processes[id]?.awaitsRetirement = true
         case .display(let number, let text):
             return batch.effects.append(.display(link, id: number, text: text))
         case .stop: return
@@ -163,7 +159,10 @@ extension DeviceCore {
         }
     }
 
+    private static let selfRetired = "This app has retired itself."
+
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {
+        confirmRetirement(of: &app, link)
         let isGain = app.authState == .authorized
         if !isGain {
             tell(.auth, &app, link)
@@ -184,6 +183,17 @@ extension DeviceCore {
             policy != .auth && policy != .secureServices && app[policy].isBehind
         }
         if !isWaiting { tell(.auth, &app, link) }
+    }
+
+    /// An app that has retired itself believes nothing more before it has the agent's word of it: that comes first, also
+    /// when the retirement has ended meanwhile.
+    private mutating func confirmRetirement(of app: inout AppRecord, _ link: LinkID) {
+        guard processes[app.id]?.awaitsRetirement == true else { return }
+        processes[app.id]?.awaitsRetirement = false
+        let number = nextNumber(&app)
+        let value = PolicyValue.auth(.retired, message: Self.selfRetired)
+        app[.auth].sent = PolicyRecord.Told(number: number, revision: app[.auth].received, value: value)
+        batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: .selfRetired))))
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {

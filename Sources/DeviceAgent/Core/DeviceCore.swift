@@ -50,6 +50,8 @@ package struct DeviceCore: Sendable {
 
         let link: LinkID
         var phase: Phase
+        /// It has retired itself, and waits for the agent's word of it.
+        var awaitsRetirement = false
     }
 
     /// How many events are kept until the controller has them.
