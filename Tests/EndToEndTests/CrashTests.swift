@@ -16,7 +16,9 @@ struct CrashTests {
             try await fleet.enroll("till-1")
             var agent = try await fleet.startAgent("till-1")
             var process = try await fleet.startApp(app, on: "till-1")
-            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {round: start}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {round: start}}")
+            // Not by --wait, which waits for the apps that the controller knows of, and this one just starts.
+            try await fleet.untilReported(app, on: "till-1", "config") { ($0["applied"]?.integerValue ?? 0) > 0 }
             var last = try await order(fleet)
             for round in 1...8 {
                 try await fleet.apply(app, "all", "{config: {round: \"\(round) a\"}}")

@@ -24,6 +24,8 @@ final class Connection {
     var isWithheld = false
     /// The client has said that it goes: what it said before still arrives.
     var isLeaving = false
+    /// Of what the client has sent, something was lost with it: all that it sent later is lost too.
+    var isBrokenOff = false
 
     init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
         self.client = client
@@ -217,10 +219,11 @@ final class Broker {
     private func up(_ connection: Connection, _ body: @escaping () -> Void) {
         guard connection.isClientThere, connection.isBrokerThere else { return }
         connection.lastUp = max(connection.lastUp, world.now + world.delay())
-        // What the kernel has taken may arrive although the client is gone.
+        // What the kernel has taken may arrive although the client is gone, and nothing behind what it has not taken.
         let isTaken = world.noise.chance(50)
         world.after(connection.lastUp - world.now) {
-            guard connection.isBrokerThere, connection.isClientThere || connection.isLeaving || isTaken else { return }
+            if !connection.isClientThere, !connection.isLeaving, !isTaken { connection.isBrokenOff = true }
+            guard connection.isBrokerThere, !connection.isBrokenOff else { return }
             body()
         }
     }
