@@ -74,6 +74,110 @@ struct DeviceTests {
         #expect(world.topics(of: "/hello/").count == 2)
     }
 
+    /// What the hellos to a device have told it to be lost, since the last look.
+    private func lost(_ world: World) throws -> [Set<Hello.Lost>] {
+        defer { world.published = [] }
+        return try world.published.filter { $0.topic == world.identity.topic(.hello(till)) }.map {
+            try Hello(json: SignedDocument(wire: $0.payload).payload, limit: 4_096).lost
+        }
+    }
+
+    @Test("each device is greeted again within ten heartbeats, unless it has left; one that has left is not")
+    func rounds() throws {
+        let world = try World()
+        world.connect()
+        let devices = (0..<25).map { DeviceID(unchecked: "till-\($0)") }
+        let connection = RandomID.random()
+        for device in devices { world.online(device, connection: device == till2 ? connection : .random()) }
+        world.offline(till2, connection: connection)
+        world.published = []
+        for _ in 0..<8 { world.pass(seconds: 60) }
+        let asked = world.topics(of: "/hello/")
+        #expect(Set(asked) == Set(devices.filter { $0 != till2 }.map { world.identity.topic(.hello($0)) }))
+        #expect(asked.count == 24)
+    }
+
+    @Test("a status that a presence tells of and that never came is asked for, once a round")
+    func lostStatus() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        func online(reported: Int64?) {
+            world.online(
+                till, connection: connection,
+                apps: [Presence.App(id: mail, sdk: "1.0", implements: [], reported: reported)])
+        }
+        online(reported: nil)
+        #expect(try lost(world) == [[]])
+        online(reported: 1)
+        #expect(try lost(world) == [[.statuses]])
+        online(reported: 1)
+        #expect(try lost(world).isEmpty, "what did not help is not tried at once again")
+        world.report(.fresh(till, mail, sequence: 4, at: world.now))
+        for _ in 0..<20 { world.pass(seconds: 60) }
+        _ = try lost(world)
+        online(reported: 4)
+        #expect(try lost(world).isEmpty)
+        online(reported: 5)
+        #expect(try lost(world) == [[.statuses]])
+    }
+
+    @Test("a device that has other documents than it should is told so, when they have had the time to arrive")
+    func lostDocument() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        func online(_ revisions: [Int64]?, trust: Int64 = 1) {
+            world.online(
+                till, connection: connection, apps: [Presence.App(id: mail, sdk: "1.0", implements: [])],
+                documents: revisions?.reduce(into: Presence.Documents(trust: trust)) { $0.add($1) })
+        }
+        online(nil)
+        try world.body(.groupSet, "{\"group\":\"kiosk\",\"priority\":2,\"add\":[\"till-1\"]}")
+        let all = try world.apply(mail, "all", .config, "{\"values\":{\"a\":\"b\"}}")
+        let group = try world.apply(mail, "group/kiosk", .config, "{\"values\":{\"a\":\"c\"}}")
+        try world.apply(notes, "all", .config, "{\"values\":{\"a\":\"d\"}}")
+        try world.apply(mail, "device/till-2", .config, "{\"values\":{\"a\":\"e\"}}")
+        let meta = try #require(world.document(.groupMeta(kiosk))).revision.number
+        let membership = try #require(world.document(.membership(till))).revision.number
+        _ = try lost(world)
+        online([])
+        #expect(try lost(world).isEmpty, "they may be under way")
+        world.pass(seconds: 31)
+        online([all, group, meta, membership])
+        #expect(try lost(world).isEmpty)
+        online([all, meta, membership])
+        #expect(try lost(world) == [[.documents]])
+        // A tombstone that did not arrive is missed as well.
+        try world.body(
+            .delete, "{\"documents\":[{\"app\":\"\(mail)\",\"target\":\"all\",\"aspect\":\"config\"}]}")
+        for _ in 0..<20 { world.pass(seconds: 60) }
+        _ = try lost(world)
+        online([group, meta, membership])
+        #expect(try lost(world).isEmpty)
+        online([all, group, meta, membership])
+        #expect(try lost(world) == [[.documents]])
+        for _ in 0..<20 { world.pass(seconds: 60) }
+        _ = try lost(world)
+        online([group, meta, membership], trust: 0)
+        #expect(try lost(world) == [[.documents]])
+    }
+
+    @Test("the controller's own marker is said again while it does not come back")
+    func lostBarrier() throws {
+        let world = try World()
+        let effects = world.core.handle(.connected, at: world.now)
+        func barriers(_ effects: [ControllerCore.Effect]) -> Int {
+            effects.count { if case .publish(let topic, _, _) = $0 { topic.contains("/barrier/") } else { false } }
+        }
+        #expect(barriers(effects) == 1)
+        #expect(effects.contains(.wake(at: world.now.advanced(bySeconds: 30))))
+        #expect(barriers(world.core.handle(.tick, at: world.now.advanced(bySeconds: 29))) == 0)
+        world.pass(seconds: 30)
+        #expect(world.topics(of: "/barrier/").count == 1)
+        #expect(!world.topics(of: "control/heartbeat").isEmpty, "it serves")
+    }
+
     @Test("the will of an earlier connection is dropped, and a retained presence is not heard from the device itself")
     func presence() throws {
         let world = try World()

@@ -99,11 +99,11 @@ final class World {
 
     func online(
         _ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID = .random(),
-        highest: Revision? = nil
+        apps: [Presence.App] = [], highest: Revision? = nil, documents: Presence.Documents? = nil
     ) {
         let presence = Presence(
             state: .online, incarnation: incarnation, boot: boot, connection: connection, since: now, agent: "1.0",
-            apps: [], highest: highest)
+            apps: apps, highest: highest, documents: documents)
         retained[identity.topic(.presence(.device(device)))] = presence.json
         receive(.presence(.device(device)), presence.json)
     }

@@ -4,6 +4,7 @@ extension DeviceCore {
     mutating func publishStatus(of id: AppID, at now: Now) {
         guard state.apps[id] != nil else { return }
         sequence += 1
+        session?.reported[id] = sequence
         if let status = status(of: id, at: now) { batch.effects.append(.report(status)) }
     }
 

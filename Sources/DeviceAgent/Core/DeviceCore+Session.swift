@@ -8,13 +8,15 @@ extension DeviceCore {
             case first
             /// The documents of these apps are here, and of these groups when they are new.
             case documents(Set<AppID>, groups: [GroupID]?)
-            /// The trust document stands, asked for once more.
-            case trust
+            /// What was asked for once more is here.
+            case again
         }
 
         let connection: RandomID
         let since: Timestamp
         var barriers: [Int64: Barrier] = [:]
+        /// Barriers whose marker is under way.
+        var marked: Set<Int64> = []
         var isPastFirst = false
         /// Whether the fleet has been told of this connection.
         var isPresent = false
@@ -39,12 +41,38 @@ extension DeviceCore {
         var trustAskedAt: Int64?
         var reportsDueAt: Int64?
         var areReportsLive = false
+        /// The `seq` of each app's newest status on this connection.
+        var reported: [AppID: Int64] = [:]
         var eventsDueAt: Int64?
+        /// When presence and markers are said again that nobody has answered, by the running time.
+        private(set) var retryDueAt: Int64
+        private var retryPause = DeviceCore.firstRetry
 
-        init(_ connection: RandomID, since: Timestamp, groups: [GroupID]) {
+        /// Whether an answer to presence or markers is still to come.
+        private var isWaiting: Bool { !isGreeted || !barriers.isEmpty }
+
+        init(_ connection: RandomID, since: Timestamp, groups: [GroupID], running: Int64) {
             self.connection = connection
             self.since = since
             self.groups = Set(groups)
+            retryDueAt = running + DeviceCore.firstRetry
+        }
+
+        /// A marker will be waited for.
+        mutating func expectMarker(running: Int64) {
+            if !isWaiting { retryDueAt = running + DeviceCore.firstRetry }
+        }
+
+        /// A hello or a marker has come: with nothing more to wait for, the next hello is.
+        mutating func answered(running: Int64) {
+            guard !isWaiting else { return }
+            retryDueAt = running + DeviceCore.longestSilence
+            retryPause = DeviceCore.firstRetry
+        }
+
+        mutating func waitLonger(running: Int64) {
+            retryPause = min(retryPause * 2, DeviceCore.longestRetry)
+            retryDueAt = running + retryPause
         }
 
         mutating func hold(_ topic: String, _ payload: [UInt8]) {
@@ -63,6 +91,11 @@ extension DeviceCore {
     static let greetingInterval: Int64 = 5_000
     /// The trust document is asked for once more this often at most.
     static let trustInterval: Int64 = 30_000
+    /// How long an answer to presence and markers is waited for at first, and at most, in milliseconds of running time.
+    static let firstRetry: Int64 = 30_000
+    static let longestRetry: Int64 = 600_000
+    /// The controller greets each device every ten minutes or so: whom it does not greet for longer, it does not know of.
+    static let longestSilence: Int64 = 900_000
 
     /// Whether what the broker has shown of this app is all, and the controller's wish.
     func isCertain(of app: AppID) -> Bool {
@@ -71,7 +104,7 @@ extension DeviceCore {
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
-        session = Session(connection, since: now.wall, groups: state.groups)
+        session = Session(connection, since: now.wall, groups: state.groups, running: state.running.total)
         batch.isPresenceDue = false
         subscribe(
             [
@@ -86,14 +119,30 @@ extension DeviceCore {
             self.session?.isPresent = true
             batch.isPresenceDue = true
         }
+        self.session?.marked.insert(barrier)
+        publishMarker(barrier)
+    }
+
+    private mutating func publishMarker(_ barrier: Int64) {
+        guard let session else { return }
         let marker = BarrierMarker(connection: session.connection, counter: barrier)
         batch.effects.append(.publish(.barrier(.device(device)), marker.json, retain: false))
+    }
+
+    /// A broker may drop a message without a word: what nobody has answered is said again, ever more rarely.
+    mutating func retryUnanswered() {
+        guard let session, state.running.total >= session.retryDueAt else { return }
+        self.session?.waitLonger(running: state.running.total)
+        for barrier in session.barriers.keys.sorted() where session.marked.contains(barrier) { publishMarker(barrier) }
+        if session.isPresent { batch.isPresenceDue = true }
     }
 
     mutating func receivedBarrier(_ payload: [UInt8], at now: Now) {
         guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == session?.connection,
             let purpose = session?.barriers.removeValue(forKey: marker.counter)
-        else { return }  // Of an earlier connection, or no marker of ours.
+        else { return }  // Of an earlier connection, answered already, or no marker of ours.
+        session?.marked.remove(marker.counter)
+        session?.answered(running: state.running.total)
         switch purpose {
         case .first:
             session?.isPastFirst = true
@@ -104,7 +153,7 @@ extension DeviceCore {
         case .documents(let apps, let groups):
             retryHeld(at: now)
             fetched(apps, groups: groups, at: now)
-        case .trust: retryHeld(at: now)
+        case .again: retryHeld(at: now)
         }
     }
 
@@ -114,7 +163,7 @@ extension DeviceCore {
             session.trustAskedAt.map({ state.running.total - $0 >= Self.trustInterval }) ?? true
         else { return }
         self.session?.trustAskedAt = state.running.total
-        subscribe([.one(.trust)], for: .trust)
+        subscribe([.one(.trust)], for: .again)
     }
 
     /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new.
@@ -129,15 +178,26 @@ extension DeviceCore {
         var filters: [TopicFilter] = newGroups.map { .one(.groupMeta($0)) }
         for app in state.apps.keys.sorted() {
             if apps.contains(app) {
-                filters.append(.aspects(.all, app))
-                filters += counting.map { .aspects(.group($0), app) }
-                filters.append(.aspects(.device(device), app))
+                filters += layerFilters(of: app, counting)
             } else {
                 filters += newGroups.map { .aspects(.group($0), app) }
             }
         }
         guard !filters.isEmpty else { return fetched(apps, groups: groups, at: now) }
         subscribe(filters, for: .documents(apps, groups: groups))
+    }
+
+    private func layerFilters(of app: AppID, _ groups: [GroupID]) -> [TopicFilter] {
+        [.aspects(.all, app)] + groups.map { .aspects(.group($0), app) } + [.aspects(.device(device), app)]
+    }
+
+    /// Subscribes to all documents once more, so that the broker shows what it had dropped.
+    private mutating func fetchAgain() {
+        guard let session, session.isPastFirst else { return }
+        let groups = session.groups.sorted()
+        subscribe(
+            [.one(.trust), .one(.membership(device))] + groups.map { .one(.groupMeta($0)) }
+                + session.fetched.sorted().flatMap { layerFilters(of: $0, groups) }, for: .again)
     }
 
     private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, at now: Now) {
@@ -194,6 +254,7 @@ extension DeviceCore {
     private mutating func subscribe(_ filters: [TopicFilter], for purpose: Session.Barrier) {
         nextBarrier += 1
         let number = nextBarrier
+        session?.expectMarker(running: state.running.total)
         session?.barriers[number] = purpose
         batch.effects.append(.subscribe(filters, barrier: number))
     }
@@ -213,8 +274,16 @@ extension DeviceCore {
             state: .online, incarnation: enrollment.incarnation, boot: state.boot, connection: session.connection,
             since: session.since, agent: agentVersion,
             apps: state.apps.values.sorted { $0.id < $1.id }.map {
-                Presence.App(id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue))
-            }, highest: state.highest > .zero ? state.highest : nil)
+                Presence.App(
+                    id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue),
+                    reported: session.reported[$0.id])
+            }, highest: state.highest > .zero ? state.highest : nil, documents: documents)
+    }
+
+    /// What the device has of what it has asked for; nil while it waits for some of it.
+    private var documents: Presence.Documents? {
+        guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else { return nil }
+        return layers.documents(of: session.fetched, trust: trust.version)
     }
 
     /// The will of a connection that is about to be made.
@@ -264,11 +333,17 @@ extension DeviceCore {
             guard isLater(hello.clock) else { return }
             contact(hello.clock, at: now)
             session?.isGreeted = true
+            session?.answered(running: state.running.total)
             let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
             session?.epoch = epoch
             forgetEarlierEpochs()
             followMembership(at: now)
             if let mark = hello.received { drop(through: mark) }
+            if hello.lost.contains(.statuses), session?.areReportsLive == true {
+                let due = state.running.total + jitter
+                session?.reportsDueAt = due
+            }
+            if hello.lost.contains(.documents) { fetchAgain() }
             sendEvents(at: now)
             settle(state.apps.keys, at: now)
         } catch {

@@ -170,6 +170,7 @@ package struct DeviceCore: Sendable {
         if let due = session?.reportsDueAt { next = min(next, due) }
         if let due = session?.eventsDueAt, !state.events.isEmpty { next = min(next, due) }
         if let due = session?.greetingDueAt { next = min(next, due) }
+        if let due = session?.retryDueAt { next = min(next, due) }
         for app in state.apps.values {
             if let due = levelDeadline(of: app) { next = min(next, due) }
             if let due = offlineDeadline(of: app) { next = min(next, due) }
@@ -183,6 +184,7 @@ package struct DeviceCore: Sendable {
         settle(state.apps.keys, at: now)
         if let due = session?.eventsDueAt, state.running.total >= due { sendEvents(at: now) }
         answerLateGreeting()
+        retryUnanswered()
         if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }
     }
 

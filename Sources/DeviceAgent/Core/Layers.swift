@@ -53,6 +53,16 @@ struct Layers: Sendable {
         for app in concerned { for aspect in Aspect.allCases { order(aspect, of: app) } }
     }
 
+    /// What is kept of the device, of the groups that count, and of these apps.
+    func documents(of apps: Set<AppID>, trust: Int64) -> Presence.Documents {
+        var found = Presence.Documents(trust: trust)
+        for (address, document) in documents where address.group.map(groups.contains) ?? true {
+            if case .desired(_, let app, _) = address, !apps.contains(app) { continue }
+            found.add(document.revision.number)
+        }
+        return found
+    }
+
     /// Where the documents of these groups stand, in one order for all.
     func addresses(of groups: Set<GroupID>) -> [Address] {
         documents.keys.filter { $0.group.map(groups.contains) ?? false }.sorted { $0.path < $1.path }

@@ -21,6 +21,8 @@ struct Collector {
     /// Online presences that a hello has to answer, the newest of each device.
     private(set) var arrived: [DeviceID: Presence] = [:]
     private(set) var gone: Set<DeviceID> = []
+    /// What presences have shown to be lost on the way.
+    private(set) var lost: [DeviceID: (presence: Presence, lost: Set<Hello.Lost>)] = [:]
     /// Through which number the events are stored of each boot that sent some.
     private(set) var marks: [MarkedBoot: Int64] = [:]
     /// Topics of removed devices, to be cleared.
@@ -49,6 +51,8 @@ struct Collector {
 
     /// Beyond this, and what was given out, a status lies: no controller gets so far.
     static let largestRevision: Int64 = 1 << 50
+    /// How long a new document may be under way, in seconds, before a device without it has lost it.
+    static let settling: Int64 = 30
 
     init(
         _ transaction: FleetStore.Transaction, _ identity: FleetIdentity, isRestoring: Bool, now: Timestamp
@@ -102,6 +106,10 @@ struct Collector {
             device.agent = presence.agent
             arrived[name] = presence
             gone.remove(name)
+            if !isRetained, !goesBack {
+                let lost = try lost(presence, device)
+                self.lost[name] = lost.isEmpty ? nil : (presence, lost)
+            }
         case .offline:
             // The will of an earlier connection says nothing about the present one.
             if let connection = device.connection, connection != presence.connection { return }
@@ -111,9 +119,30 @@ struct Collector {
             }
             device.connection = presence.connection
             arrived[name] = nil
+            lost[name] = nil
             gone.insert(name)
         }
         if device != before { try transaction.update(device) }
+    }
+
+    /// Compares what a device says that it has reported, and has, with the store. A presence comes behind the statuses that
+    /// it speaks of.
+    private func lost(_ presence: Presence, _ device: DeviceRow) throws -> Set<Hello.Lost> {
+        var lost: Set<Hello.Lost> = []
+        for app in presence.apps {
+            guard let sequence = app.reported else { continue }
+            let told = ReportOrder(incarnation: presence.incarnation, boot: presence.boot, sequence: sequence)
+            if try transaction.order(of: app.id, on: device).map({ $0 < told }) ?? true { lost.insert(.statuses) }
+        }
+        if let has = presence.documents,
+            let wanted = try transaction.documents(
+                for: device.name, apps: presence.apps.map(\.id), trust: identity.trust.version,
+                settledBefore: now.advanced(bySeconds: -Self.settling)),
+            has != wanted
+        {
+            lost.insert(.documents)
+        }
+        return lost
     }
 
     private mutating func collect(_ status: Status, isRetained: Bool) throws {

@@ -91,8 +91,9 @@ extension ControllerCore {
             phase = .looking(readBack)
         case .serving(var serving):
             phase = .offline
-            for device in collector.gone { serving.waiting[device] = nil }
+            for device in collector.gone { serving.forget(device) }
             for (device, presence) in collector.arrived { serving.greet(device, presence) }
+            for (device, (presence, lost)) in collector.lost { serving.tell(device, presence, lost: lost) }
             serving.unsaid.merge(collector.marks) { $1 }
             phase = .serving(serving)
         }

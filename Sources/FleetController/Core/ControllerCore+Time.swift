@@ -3,6 +3,7 @@ import FleetProtocol
 extension ControllerCore {
     static let heartbeatInterval: Int64 = 60
     static let marksInterval: Int64 = 1
+    static let barrierRetry: Int64 = 30
     static let housekeepingInterval: Int64 = 3_600
     /// How long what was answered is kept, and how long it is remembered that a document is gone.
     static let answerLife: Int64 = 86_400
@@ -21,9 +22,20 @@ extension ControllerCore {
             schedule.lastHousekeeping = turn.now
             try keepHouse(&turn)
         }
-        if case .serving(var serving) = phase {
+        switch phase {
+        case .offline: break
+        case .looking(var readBack):
+            phase = .offline  // so that `readBack` is the only copy
+            if Schedule.isDue(readBack.askedAt, every: Self.barrierRetry, at: turn.now) {
+                readBack.askedAt = turn.now
+                turn.publish(identity.topic(.barrier(.controller)), readBack.barrier, retain: false)
+            }
+            phase = .looking(readBack)
+        case .serving(var serving):
             phase = .offline  // so that `serving` is the only copy
             if Schedule.isDue(serving.lastHeartbeat, every: Self.heartbeatInterval, at: turn.now) {
+                // Behind the first all are greeted anyway.
+                if serving.lastHeartbeat != nil { serving.askNext() }
                 serving.lastHeartbeat = turn.now
                 try beat(&turn)
             }
@@ -39,7 +51,10 @@ extension ControllerCore {
 
     private mutating func wakeLater(_ turn: inout Turn) {
         var next = (schedule.lastHousekeeping ?? turn.now).advanced(bySeconds: Self.housekeepingInterval)
-        if case .serving(let serving) = phase {
+        switch phase {
+        case .offline: break
+        case .looking(let readBack): next = min(next, readBack.askedAt.advanced(bySeconds: Self.barrierRetry))
+        case .serving(let serving):
             next = min(next, (serving.lastHeartbeat ?? turn.now).advanced(bySeconds: Self.heartbeatInterval))
             if !serving.unsaid.isEmpty {
                 next = min(next, (serving.lastMarks ?? turn.now).advanced(bySeconds: Self.marksInterval))
@@ -60,23 +75,21 @@ extension ControllerCore {
 
     private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {
         guard !serving.waiting.isEmpty else { return }
-        let waiting = serving.waiting.sorted { $0.key < $1.key }.prefix(Self.helloBatch)
+        let taken = serving.takeWaiting(Self.helloBatch)
         let (latest, stored) = try store.transaction { transaction in
-            let stored = try waiting.map { device, presence in
+            let stored = try taken.map { device, greeting in
                 try transaction.device(device).flatMap {
-                    try transaction.through($0, incarnation: presence.incarnation, boot: presence.boot)
+                    try transaction.through($0, incarnation: greeting.incarnation, boot: greeting.boot)
                 }
             }
             return (try transaction.latest(), stored)
         }
-        for ((device, presence), through) in zip(waiting, stored) {
-            serving.waiting[device] = nil
-            serving.greeted[device] = presence.connection
+        for ((device, greeting), through) in zip(taken, stored) {
             let hello = Hello(
-                clock: clock(at: .hello(device), latest, turn.now), device: device, connection: presence.connection,
+                clock: clock(at: .hello(device), latest, turn.now), device: device, connection: greeting.connection,
                 received: through.map {
-                    EventMark(incarnation: presence.incarnation, boot: presence.boot, number: $0)
-                })
+                    EventMark(incarnation: greeting.incarnation, boot: greeting.boot, number: $0)
+                }, lost: greeting.lost)
             turn.publish(identity.topic(.hello(device)), try identity.sign(hello, as: .hello), retain: false)
         }
     }

@@ -75,7 +75,7 @@ package struct ControllerCore: ~Copyable {
     private mutating func connected(_ turn: inout Turn) throws {
         let session = try store.transaction { try $0.beginSession() }
         rivals.isSeen = false
-        let readBack = ReadBack(barrier: barrier(session))
+        let readBack = ReadBack(barrier: barrier(session), askedAt: turn.now)
         phase = .looking(readBack)
         turn.effects.append(
             .subscribe([.allDesired, .allReplies, .allPresence, .requests(nil), .one(.barrier(.controller))]))

@@ -3,6 +3,8 @@ import FleetProtocol
 /// What the broker was found to hold below desired/ on a new connection.
 struct ReadBack {
     let barrier: [UInt8]
+    /// When the barrier was published last: a broker may drop it without a word.
+    var askedAt: Timestamp
     /// Revisions that the broker holds as the store does.
     var intact: Set<Int64> = []
     /// Whether the trust document is the home's.
@@ -23,7 +25,10 @@ struct ReadBack {
     /// Beyond this the next connection goes on clearing and answering.
     static let limit = 10_000
 
-    init(barrier: [UInt8]) { self.barrier = barrier }
+    init(barrier: [UInt8], askedAt: Timestamp) {
+        self.barrier = barrier
+        self.askedAt = askedAt
+    }
 
     mutating func note(known revision: Revision) {
         known = Revision(epoch: max(known.epoch, revision.epoch), number: max(known.number, revision.number))

@@ -2,10 +2,30 @@ import FleetProtocol
 
 /// A connection whose broker holds the controller's wish.
 struct Serving {
-    /// Devices that a hello is still to go to, the newest presence of each.
-    var waiting: [DeviceID: Presence] = [:]
-    /// Which connection of a device has had its hello.
-    var greeted: [DeviceID: RandomID] = [:]
+    /// A device's connection, and what a hello to it says.
+    struct Greeting {
+        let connection: RandomID
+        let incarnation: Int64
+        let boot: Int64
+        var lost: Set<Hello.Lost> = []
+
+        init(_ presence: Presence) {
+            connection = presence.connection
+            incarnation = presence.incarnation
+            boot = presence.boot
+        }
+    }
+
+    /// Devices that a hello is still to go to.
+    private(set) var waiting: [DeviceID: Greeting] = [:]
+    /// Devices that have had one, and have not left since.
+    private(set) var greeted: [DeviceID: Greeting] = [:]
+    /// Devices whose turn to be compared is still to come, the next one last.
+    private var round: [DeviceID] = []
+    /// How many of them each heartbeat takes.
+    private var share = 0
+    /// Devices that were told in this round what was lost: once is enough where it does not help.
+    private var told: Set<DeviceID> = []
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
     /// Own publishes below desired/ that have not come back yet: until then what comes is older.
@@ -14,8 +34,44 @@ struct Serving {
     var lastMarks: Timestamp?
 
     mutating func greet(_ device: DeviceID, _ presence: Presence) {
-        guard greeted[device] != presence.connection else { return }
-        waiting[device] = presence
+        guard greeted[device]?.connection != presence.connection else { return }
+        waiting[device] = Greeting(presence)
+    }
+
+    mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) {
+        guard told.insert(device).inserted else { return }
+        waiting[device] = Greeting(presence)
+        waiting[device]?.lost = lost
+    }
+
+    mutating func forget(_ device: DeviceID) {
+        waiting[device] = nil
+        greeted[device] = nil
+    }
+
+    /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted.
+    mutating func takeWaiting(_ limit: Int) -> [(device: DeviceID, greeting: Greeting)] {
+        let taken = waiting.sorted { $0.key < $1.key }.prefix(limit)
+        for (device, greeting) in taken {
+            waiting[device] = nil
+            greeted[device] = greeting
+        }
+        return taken.map { ($0.key, $0.value) }
+    }
+
+    /// The next part of a round through all devices has a hello again: each answers with its presence, and so shows
+    /// whether anything was dropped on the way. A round takes ten heartbeats.
+    mutating func askNext() {
+        if round.isEmpty {
+            round = greeted.keys.sorted(by: >)
+            share = (round.count + 9) / 10
+            told = []
+        }
+        for device in round.suffix(share) where waiting[device] == nil {
+            waiting[device] = greeted[device]
+            waiting[device]?.lost = []
+        }
+        round.removeLast(min(share, round.count))
     }
 }
 

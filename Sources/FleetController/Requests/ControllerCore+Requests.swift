@@ -84,7 +84,7 @@ extension ControllerCore {
         if case .serving(var serving) = phase {
             phase = .offline
             for document in outcome.0.issued { publish(document, &serving, &turn) }
-            for device in outcome.0.removed { serving.greeted[device] = nil }
+            for device in outcome.0.removed { serving.forget(device) }
             phase = .serving(serving)
         }
         if outcome.0.needsEnrolments { schedule.needsEnrolments = true }

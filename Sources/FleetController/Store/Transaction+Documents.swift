@@ -95,6 +95,27 @@ extension FleetStore.Transaction {
         }
     }
 
+    /// What a device with these apps is to have, tombstones left out; nil when some of it was issued after `time`.
+    func documents(
+        for device: DeviceID, apps: [AppID], trust: Int64, settledBefore time: Timestamp
+    ) throws -> Presence.Documents? {
+        let names = JSONValue.array((["_device", "_group"] + apps.map(\.text)).map(JSONValue.string)).jsonText
+        var found = Presence.Documents(trust: trust)
+        for layer in try [.all, .device(device)] + groups(of: device).map(Layer.group) {
+            let documents = try rows(
+                """
+                SELECT revision, value IS NOT NULL, issued_at FROM documents
+                WHERE layer = ? AND target = ? AND app IN (SELECT value FROM json_each(?))
+                """, [layer.number, layer.target, names])
+            for document in documents {
+                let issued: Int64 = document[2]
+                guard issued <= time.milliseconds else { return nil }
+                if document[1] { found.add(document[0]) }
+            }
+        }
+        return found
+    }
+
     /// Other layers that say `retired` about an app.
     func retiredLayers(of app: AppID, besides layer: Layer) throws -> [Layer] {
         try rows(

@@ -29,9 +29,7 @@ extension FleetStore.Transaction {
                 order.incarnation, order.boot, order.sequence,
             ])
         if database.changesCount > 0 { return .stored }
-        if let known = try row("SELECT incarnation, boot, seq FROM device_apps WHERE id = ?", [id]) {
-            return .old(ReportOrder(incarnation: known[0], boot: known[1], sequence: known[2]))
-        }
+        if let known = try self.order(of: status.app, on: device) { return .old(known) }
         guard try appCount(of: device) < Presence.maximumApps else { return .tooMany }
         let overrides = try classID(overrides(of: device.name, app: status.app), app: app, at: time)
         try run(
@@ -43,6 +41,14 @@ extension FleetStore.Transaction {
                 id, shape, overrides, order.incarnation, order.boot, order.sequence, status.at.milliseconds, detail,
             ])
         return .new
+    }
+
+    /// The order of the status that is stored of an app.
+    func order(of app: AppID, on device: DeviceRow) throws -> ReportOrder? {
+        guard let app = try appID(app, adding: false) else { return nil }
+        return try row("SELECT incarnation, boot, seq FROM device_apps WHERE id = ?", [device.row(of: app)]).map {
+            ReportOrder(incarnation: $0[0], boot: $0[1], sequence: $0[2])
+        }
     }
 
     /// The number of an app; nil when it has none and may not get one, or all 65,535 are taken.

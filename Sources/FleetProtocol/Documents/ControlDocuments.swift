@@ -107,20 +107,33 @@ package struct EventMark: Hashable, Sendable, JSONCodable {
     }
 }
 
-/// The controller's answer to a device that has come online: what the broker holds is the controller's wish.
+/// The controller's answer to a device that has come online: what the broker holds is the controller's wish. Said again
+/// to one that stays, now and then: it answers with its presence, and the controller compares.
 package struct Hello: Hashable, Sendable, JSONCodable {
+    /// What the device's presence has shown to be lost on the way.
+    package enum Lost: String, Hashable, Sendable, CaseIterable {
+        /// To the controller: the device reports all its apps again.
+        case statuses
+        /// To the device: it subscribes to its documents again.
+        case documents
+    }
+
     package let clock: ControllerClock
     package let device: DeviceID
     /// The `connection` of the presence that it answers.
     package let connection: RandomID
     /// What is stored of the boot that the presence named; nil when nothing is.
     package let received: EventMark?
+    package let lost: Set<Lost>
 
-    package init(clock: ControllerClock, device: DeviceID, connection: RandomID, received: EventMark?) {
+    package init(
+        clock: ControllerClock, device: DeviceID, connection: RandomID, received: EventMark?, lost: Set<Lost> = []
+    ) {
         self.clock = clock
         self.device = device
         self.connection = connection
         self.received = received
+        self.lost = lost
     }
 
     package init(from reader: inout JSONReader) throws {
@@ -128,11 +141,15 @@ package struct Hello: Hashable, Sendable, JSONCodable {
         var device: DeviceID?
         var connection: RandomID?
         var received: EventMark?
+        var lost: Set<Lost> = []
         try reader.object { name, value in
             switch name {
             case "device": device = try value.value()
             case "connection": connection = try value.value()
             case "received": received = try value.value()
+            case "lost":
+                // What a newer controller may add is not for this agent.
+                try value.array(limit: 16) { if let known = Lost(rawValue: try $0.string(limit: 32)) { lost.insert(known) } }
             default: try members.read(name, &value)
             }
         }
@@ -140,6 +157,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
         self.device = try required(device, "device")
         self.connection = try required(connection, "connection")
         self.received = received
+        self.lost = lost
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -148,6 +166,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
             writer.member("device", device)
             writer.member("connection", connection)
             writer.member("received", ifPresent: received)
+            if !lost.isEmpty { writer.member("lost", Lost.allCases.filter(lost.contains).map(\.rawValue)) }
         }
     }
 }

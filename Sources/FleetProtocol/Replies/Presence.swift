@@ -8,11 +8,32 @@ package struct Presence: Hashable, Sendable {
         package var sdk: String
         /// The optional callbacks that it has.
         package var implements: [String]
+        /// The `seq` of its newest status on this connection; nil before the first. A controller whose copy is older has
+        /// missed one.
+        package var reported: Int64?
 
-        package init(id: AppID, sdk: String, implements: [String]) {
+        package init(id: AppID, sdk: String, implements: [String], reported: Int64? = nil) {
             self.id = id
             self.sdk = sdk
             self.implements = implements
+            self.reported = reported
+        }
+    }
+
+    /// The documents that the device has, tombstones left out. Every revision is one document's, so a device that has
+    /// missed one has another sum.
+    package struct Documents: Hashable, Sendable {
+        package private(set) var count: Int64 = 0
+        /// The sum of their revisions, modulo 2^53.
+        package private(set) var sum: Int64 = 0
+        /// The version of its trust document.
+        package var trust: Int64
+
+        package init(trust: Int64) { self.trust = trust }
+
+        package mutating func add(_ revision: Int64) {
+            count += 1
+            sum = (sum &+ revision) & JSONValue.largestInteger
         }
     }
 
@@ -31,10 +52,12 @@ package struct Presence: Hashable, Sendable {
     /// The highest revision that the device knows of. A controller whose store is behind has lost something, also when
     /// the broker and every status have lost it too.
     package var highest: Revision?
+    /// What the device has below desired/ of its groups and its apps; nil while it still fetches them.
+    package var documents: Documents?
 
     package init(
         state: State, incarnation: Int64, boot: Int64, connection: RandomID, since: Timestamp, agent: String,
-        apps: [App], highest: Revision? = nil
+        apps: [App], highest: Revision? = nil, documents: Documents? = nil
     ) {
         self.state = state
         self.incarnation = incarnation
@@ -44,6 +67,7 @@ package struct Presence: Hashable, Sendable {
         self.agent = agent
         self.apps = apps
         self.highest = highest
+        self.documents = documents
     }
 
     /// The same, as a will says it: offline, and nothing that will have changed by then.
@@ -52,6 +76,7 @@ package struct Presence: Hashable, Sendable {
         copy.state = .offline
         copy.apps = []
         copy.highest = nil
+        copy.documents = nil
         return copy
     }
 }
@@ -67,6 +92,7 @@ extension Presence: JSONCodable {
         var agent: String?
         var apps: [App] = []
         var highest: Revision?
+        var documents: Documents?
         try reader.object { name, value in
             switch name {
             case "v": version = try value.version()
@@ -82,6 +108,7 @@ extension Presence: JSONCodable {
             case "agent": agent = try value.message(limit: 64)
             case "apps": apps = try value.values(limit: Self.maximumApps)
             case "highest": highest = try Self.revision(&value)
+            case "documents": documents = try value.value()
             default: break
             }
         }
@@ -90,7 +117,7 @@ extension Presence: JSONCodable {
             state: try required(state, "state"), incarnation: try required(incarnation, "incarnation"),
             boot: try required(boot, "boot"), connection: try required(connection, "connection"),
             since: try required(since, "since"), agent: try required(agent, "agent"), apps: apps,
-            highest: highest)
+            highest: highest, documents: documents)
     }
 
     private static func revision(_ reader: inout JSONReader) throws -> Revision {
@@ -117,13 +144,42 @@ extension Presence: JSONCodable {
             writer.member("agent", agent)
             guard state == .online else { return }
             writer.member("apps", apps)
-            guard let highest else { return }
-            writer.member("highest") { writer in
-                writer.object { writer in
-                    writer.member("epoch", highest.epoch)
-                    writer.member("revision", highest.number)
+            if let highest {
+                writer.member("highest") { writer in
+                    writer.object { writer in
+                        writer.member("epoch", highest.epoch)
+                        writer.member("revision", highest.number)
+                    }
                 }
             }
+            writer.member("documents", ifPresent: documents)
+        }
+    }
+}
+
+extension Presence.Documents: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var count: Int64?
+        var sum: Int64?
+        var trust: Int64?
+        try reader.object { name, value in
+            switch name {
+            case "count": count = try value.integer()
+            case "sum": sum = try value.integer()
+            case "trust": trust = try value.integer()
+            default: break
+            }
+        }
+        self.count = try required(count, "count")
+        self.sum = try required(sum, "sum")
+        self.trust = try required(trust, "trust")
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("count", count)
+            writer.member("sum", sum)
+            writer.member("trust", trust)
         }
     }
 }
@@ -133,16 +189,19 @@ extension Presence.App: JSONCodable {
         var id: AppID?
         var sdk: String?
         var implements: [String] = []
+        var reported: Int64?
         try reader.object { name, value in
             switch name {
             case "id": id = try value.value()
             case "sdk": sdk = try value.message(limit: 64)
             case "implements":
                 try value.array(limit: 32) { implements.append(try $0.message(limit: 32)) }
+            case "reported": reported = try value.integer()
             default: break
             }
         }
-        self.init(id: try required(id, "id"), sdk: try required(sdk, "sdk"), implements: implements)
+        self.init(
+            id: try required(id, "id"), sdk: try required(sdk, "sdk"), implements: implements, reported: reported)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -150,6 +209,7 @@ extension Presence.App: JSONCodable {
             writer.member("id", id)
             writer.member("sdk", sdk)
             writer.member("implements", implements)
+            if let reported { writer.member("reported", reported) }
         }
     }
 }

@@ -258,7 +258,8 @@ final class Broker {
         guard rights(of: connection.client.user).read.contains(where: { $0.matches(topic) }) else { return }
         switch manners {
         case .honest: break
-        case .lossy: if connection.queued >= 12 { return world.say("broker", "drops \(topic)") }
+        case .lossy:
+            if connection.queued >= 12 || world.noise.chance(5) { return world.say("broker", "drops \(topic)") }
         case .hostile: if connection.isWithheld, topic.contains("/desired/") { return }
         }
         show(topic, payload, isRetained: isRetained, to: connection)

@@ -48,9 +48,11 @@ struct TestFleet {
             fleet: uuid, topic: address.topic(in: id), epoch: epoch, revision: revision, at: time)
     }
 
-    mutating func hello(_ device: DeviceID, _ connection: RandomID, received: EventMark? = nil) throws -> [UInt8] {
+    mutating func hello(
+        _ device: DeviceID, _ connection: RandomID, received: EventMark? = nil, lost: Set<Hello.Lost> = []
+    ) throws -> [UInt8] {
         let hello = Hello(
-            clock: clock(.hello(device)), device: device, connection: connection, received: received)
+            clock: clock(.hello(device)), device: device, connection: connection, received: received, lost: lost)
         return try SignedDocument(signing: hello.json, as: .hello, with: signing).wire
     }
 

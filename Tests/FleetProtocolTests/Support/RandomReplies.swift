@@ -49,7 +49,11 @@ extension SeededGenerator {
             state: .online, incarnation: count(), boot: count(), connection: uuid(), since: time(), agent: text(9),
             apps: list(0...5) {
                 Presence.App(
-                    id: $0.app(), sdk: $0.text(9), implements: Callback.allCases.map(\.rawValue).shuffled(using: &$0))
+                    id: $0.app(), sdk: $0.text(9), implements: Callback.allCases.map(\.rawValue).shuffled(using: &$0),
+                    reported: $0.maybe { $0.count() })
+            }, highest: maybe { Revision(epoch: $0.number(1...9), number: $0.count()) },
+            documents: maybe { generator in
+                generator.list(0...3) { $0.count() }.reduce(into: Presence.Documents(trust: generator.count())) { $0.add($1) }
             })
         return chance(30) ? online.will : online
     }

@@ -173,7 +173,8 @@ extension SeededGenerator {
     mutating func hello() -> Hello {
         let device = device()
         return Hello(
-            clock: clock(.hello(device)), device: device, connection: uuid(), received: maybe { $0.mark() })
+            clock: clock(.hello(device)), device: device, connection: uuid(), received: maybe { $0.mark() },
+            lost: Set(Hello.Lost.allCases.filter { _ in chance(50) }))
     }
 
     mutating func received() -> Received {

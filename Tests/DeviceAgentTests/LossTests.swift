@@ -1,0 +1,143 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("What a broker drops without a word")
+struct LossTests {
+    private let kiosk = GroupID(unchecked: "kiosk")
+
+    private func presences(_ device: TestDevice) throws -> [Presence] {
+        try device.published.filter { $0.address == .presence(.device(device.device)) }.map {
+            try Presence(json: $0.payload, limit: Presence.maximumSize)
+        }
+    }
+
+    /// What the device says of itself when the controller asks for it.
+    private func answer(_ device: inout TestDevice, lost: Set<Hello.Lost> = []) throws -> Presence {
+        device.isControllerThere = false
+        // Greetings are answered every five seconds at most, and one may still have to be.
+        for _ in 0..<2 { try device.wait(5) }
+        device.published = []
+        let hello = try device.fleet.hello(device.device, #require(device.connection), lost: lost)
+        try device.say(.hello(device.device), hello)
+        return try #require(try presences(device).last)
+    }
+
+    @Test("a presence tells the newest status of each app, and the sum of the documents, once all is fetched and reported")
+    func tells() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let first = try #require(try presences(device).first)
+        #expect(first.documents == nil)
+        try device.answer(device.launch(mail))
+        try device.apply(.all, mail, .config, .config(["a": "b"]))
+        try device.apply(.all, notes, .config, .config(["of": "an app that is not here"]))
+        try device.apply(.device(device.device), mail, .auth, .auth(.authorized))
+        var wanted = Presence.Documents(trust: 1)
+        for revision in [1, 3] { wanted.add(Int64(revision)) }
+        var said = try answer(&device)
+        #expect(said.documents == wanted)
+        #expect(said.apps.map(\.reported) == [try device.reported(mail).order.sequence])
+        // A tombstone takes its document away.
+        try device.apply(.all, mail, .config, .tombstone)
+        wanted = Presence.Documents(trust: 1)
+        wanted.add(3)
+        said = try answer(&device)
+        #expect(said.documents == wanted)
+        // What was said on an earlier connection tells nothing about this one.
+        try device.disconnect()
+        device.published = []
+        device.underWay = []
+        try device.connect()
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(try presences(device).first?.apps.map(\.reported) == [nil])
+    }
+
+    @Test("membership and meta of the groups count among the documents")
+    func groups() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        for (address, content) in [
+            (Address.groupMeta(kiosk), DesiredDocument.Content.groupMeta(GroupMeta(priority: 3))),
+            (.desired(.group(kiosk), mail, .config), .config(["a": "b"])),
+            (.membership(device.device), .membership([kiosk])),
+        ] {
+            try device.publish(address, device.fleet.document(address, content))
+        }
+        var wanted = Presence.Documents(trust: 1)
+        for revision in 1...3 { wanted.add(Int64(revision)) }
+        #expect(try answer(&device).documents == wanted)
+    }
+
+    @Test("a hello that tells of lost statuses has every app reported again")
+    func statuses() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        try device.wait(1)
+        let before = try device.reported(mail)
+        device.retained[before.address.topic(in: device.fleet.id)] = nil
+        _ = try answer(&device)
+        #expect(throws: (any Error).self) { try device.reported(mail) }
+        _ = try answer(&device, lost: [.statuses])
+        try device.wait(1)
+        #expect(try device.reported(mail).order > before.order)
+    }
+
+    @Test("a hello that tells of lost documents has them fetched again, behind a barrier")
+    func documents() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        // The broker has them, and does not say so.
+        for (address, content) in [
+            (Address.desired(.all, mail, .config), DesiredDocument.Content.config(["a": "b"])),
+            (.desired(.group(kiosk), mail, .auth), .auth(.authorized)), (.membership(device.device), .membership([kiosk])),
+        ] {
+            device.retained[address.topic(in: device.fleet.id)] = try device.fleet.document(address, content)
+        }
+        _ = try answer(&device)
+        #expect(try device.status(mail)[.config].source == nil)
+        _ = try answer(&device, lost: [.documents])
+        #expect(try device.status(mail)[.config].source == .desired(.all, mail, .config))
+        #expect(try device.status(mail)[.auth].source == .desired(.group(kiosk), mail, .auth))
+    }
+
+    @Test("presence and marker are said again while nobody answers, ever more rarely, and then no more")
+    func retries() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        try device.connect()
+        device.published = []
+        for _ in 0..<36 { try device.wait(100) }
+        #expect(try (4...9).contains(presences(device).count))
+        device.published = []
+        let hello = try device.fleet.hello(device.device, #require(device.connection))
+        try device.say(.hello(device.device), hello)
+        for _ in 0..<8 { try device.wait(100) }
+        #expect(try presences(device).count <= 1)
+        device.published = []
+        for _ in 0..<2 { try device.wait(100) }
+        #expect(try presences(device).count == 1, "greeted so long ago, it may not be known any more")
+
+        device = try TestDevice()
+        device.isControllerThere = false
+        device.underWay = []
+        try device.connect()
+        try device.receiveNext()
+        while let next = device.underWay?.first {
+            // The first marker is lost.
+            if case .message(let topic, _) = next, topic.contains("/barrier/") { device.underWay?.removeFirst() }
+            try device.receiveNext()
+        }
+        #expect(device.published.filter { $0.address == .barrier(.device(device.device)) }.count == 1)
+        try device.wait(31)
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(device.published.filter { $0.address == .barrier(.device(device.device)) }.count == 2)
+        let name = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, name))
+        try device.wait(100)
+        #expect(device.core.nextTick - device.core.state.running.total > 31_000, "nothing more is waited for")
+    }
+}
