@@ -119,7 +119,7 @@ struct LossTests {
         #expect(try presences(device).count <= 1)
         device.published = []
         for _ in 0..<2 { try device.wait(100) }
-        #expect(try presences(device).count == 1, "greeted so long ago, it may not be known any more")
+        #expect(try !presences(device).isEmpty, "greeted so long ago, it may not be known any more")
 
         device = try TestDevice()
         device.isControllerThere = false

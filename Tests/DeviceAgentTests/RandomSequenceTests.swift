@@ -220,6 +220,7 @@ private struct World {
         try device.connect()
         while device.underWay?.isEmpty == false { try device.receiveNext() }
         try device.wait(1_000)
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
         try collect()
         var isBusy = true
         while isBusy {

@@ -84,6 +84,25 @@ package struct AppRecord: Hashable, Sendable {
             managed: managed, authReason: authReason, availability: availability, values: policies.map(\.value))
     }
 
+    /// The app's callback for the delivery `number` has returned. Returns whether that was news.
+    mutating func returned(_ number: Int64, at time: Timestamp) -> Bool {
+        if managedTold.returned(number) || availabilityTold.returned(number) { return true }
+        guard let index = policies.firstIndex(where: { $0.sent?.number == number }) else { return false }
+        _ = policies[index].returned(number)
+        if Policy.allCases[index].isAcknowledgedByApp { policies[index].refreshAttempt(at: time) }
+        return true
+    }
+
+    /// The app has answered a delivery. Returns whether that was news.
+    mutating func answered(_ acknowledgement: Acknowledgement, at time: Timestamp) -> Bool {
+        let policy = acknowledgement.policy
+        guard policy.isAcknowledgedByApp,
+            self[policy].answer(acknowledgement.delivery, acknowledgement.state.outcome, acknowledgement.message)
+        else { return false }
+        self[policy].refreshAttempt(at: time)
+        return true
+    }
+
     /// A process that is not this one has been told what this installation was told, but answers only for itself: what
     /// was delivered without an answer is delivered again.
     mutating func beginLaunch() {

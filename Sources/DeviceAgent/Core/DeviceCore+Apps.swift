@@ -63,8 +63,8 @@ extension DeviceCore {
                 app.launch = registration.launch
                 app.nextDelivery = max(app.nextDelivery, newest)
             }
-            for number in resume.delivered { returned(number, &app, at: now) }
-            for acknowledgement in resume.acknowledgements { answered(acknowledgement, &app, at: now) }
+            for number in resume.delivered { _ = app.returned(number, at: now.wall) }
+            for acknowledgement in resume.acknowledgements { _ = app.answered(acknowledgement, at: now.wall) }
             app.keepUnderWay(resume.begun)
         } else {
             app.launch = registration.launch
@@ -88,74 +88,74 @@ extension DeviceCore {
 
     mutating func received(_ frame: AppFrame, on link: LinkID, at now: Now) {
         if case .code(let id, let text) = frame { return receivedCode(id, text, on: link, at: now) }
-        guard let id = links[link], var app = state.apps[id] else {
+        guard let id = links[link], state.apps[id] != nil else {
             return refuse(link, .invalid, "the first line must be a registration")
         }
-        let before = app
         switch frame {
-        case .register: return refuse(link, .invalid, "this connection is registered already")
-        case .code: return
+        case .register: refuse(link, .invalid, "this connection is registered already")
         case .ready:
             guard processes[id]?.phase == .readySent else { return }
             processes[id]?.phase = .ready
-            app.wasReady = true
+            state.apps[id]?.wasReady = true
             keep(.ready, of: id, at: now)
-        case .delivered(let number): returned(number, &app, at: now)
-        case .acknowledge(let acknowledgement): answered(acknowledgement, &app, at: now)
+            changed(id)
+        // What the app says of its deliveries changes nothing of what should be in force.
+        case .delivered(let number):
+            if state.apps[id]?.returned(number, at: now.wall) == true { changed(id) }
+        case .acknowledge(let acknowledgement):
+            if state.apps[id]?.answered(acknowledgement, at: now.wall) == true { changed(id) }
         case .blocked(let action, let target): keep(.blocked, of: id, action: action, target: target, at: now)
-        case .retire:
-            guard app.latch?.reason != .selfRetired else { return }
-            latch(&app, change: state.highest, reason: .selfRetired, message: Self.selfRetired, at: now)
-            app.takeRetirement(at: now.wall)
-            processes[id]?.awaitsRetirement = true
-        case .display(let number, let text):
-            return batch.effects.append(.display(link, id: number, text: text))
-        case .stop: return
+        case .retire: retire(id, at: now)
+        case .display(let number, let text): batch.effects.append(.display(link, id: number, text: text))
+        case .code, .stop: break
         }
+    }
+
+    /// The record of an app has changed beside what is in force: it is saved and reported, and the app told what is next.
+    private mutating func changed(_ id: AppID) {
+        batch.settledApps.insert(id)
+        batch.changedApps.insert(id)
+        batch.reportedApps.insert(id)
+    }
+
+    private mutating func retire(_ id: AppID, at now: Now) {
+        guard var app = state.apps[id], app.latch?.reason != .selfRetired else { return }
+        let before = app
+        latch(&app, change: state.highest, reason: .selfRetired, message: Self.selfRetired, at: now)
+        app.takeRetirement(at: now.wall)
+        processes[id]?.awaitsRetirement = true
         store(app, insteadOf: before)
         settle([id], at: now)
-    }
-
-    private func returned(_ number: Int64, _ app: inout AppRecord, at now: Now) {
-        if app.managedTold.returned(number) || app.availabilityTold.returned(number) { return }
-        guard let policy = Policy.allCases.first(where: { app[$0].sent?.number == number }) else { return }
-        _ = app[policy].returned(number)
-        if policy.isAcknowledgedByApp { app[policy].refreshAttempt(at: now.wall) }
-    }
-
-    private func answered(_ acknowledgement: Acknowledgement, _ app: inout AppRecord, at now: Now) {
-        let policy = acknowledgement.policy
-        guard policy.isAcknowledgedByApp,
-            app[policy].answer(acknowledgement.delivery, acknowledgement.state.outcome, acknowledgement.message)
-        else { return }
-        app[policy].refreshAttempt(at: now.wall)
     }
 
     // MARK: Telling the app
 
     /// Tells the app what it has to be told now.
     mutating func deliver(to id: AppID) {
-        guard processes[id] != nil, var app = state.apps[id] else { return }
-        let before = app
-        deliver(to: &app)
-        guard app != before else { return }
+        // Taken out, so that this is the only copy.
+        guard processes[id] != nil, var app = state.apps.removeValue(forKey: id) else { return }
+        let isChanged = deliver(to: &app)
         state.apps[id] = app
-        batch.changedApps.insert(id)
+        if isChanged { batch.changedApps.insert(id) }
     }
 
     /// Sends what the app has to be told: its ready first, then a loss of authorization, a gain last. One delivery of a
-    /// kind is under way at a time; a newer value follows when it has returned.
-    private mutating func deliver(to app: inout AppRecord) {
-        guard let process = processes[app.id] else { return }
+    /// kind is under way at a time; a newer value follows when it has returned. Returns whether the record has changed.
+    private mutating func deliver(to app: inout AppRecord) -> Bool {
+        guard let process = processes[app.id] else { return false }
         switch process.phase {
         case .registered:
             // The first ready of an installation waits until it is certain; later ones need no contact.
-            guard app.wasReady || isCertain(of: app.id) else { return }
+            guard app.wasReady || isCertain(of: app.id) else { return false }
             processes[app.id]?.phase = .readySent
             app.takeReady()
             batch.effects.append(.send(process.link, .ready(app.properties)))
-        case .readySent: return
-        case .ready: deliverChanges(to: &app, process.link)
+            return true
+        case .readySent: return false
+        case .ready:
+            let before = app.nextDelivery
+            deliverChanges(to: &app, process.link)
+            return app.nextDelivery != before
         }
     }
 

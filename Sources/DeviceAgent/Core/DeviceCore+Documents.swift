@@ -120,7 +120,7 @@ extension DeviceCore {
 
     private mutating func took(_ document: DesiredDocument, at now: Now) {
         switch document.address {
-        case .desired(_, let app, _): settle([app], at: now)
+        case .desired(_, let app, let aspect): settle([app], aspect, at: now)
         case .groupMeta: settle(state.apps.keys, at: now)
         case .membership:
             // Before the first barrier, all of it is fetched together; later, only what is new.

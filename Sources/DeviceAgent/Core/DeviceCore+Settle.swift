@@ -21,11 +21,13 @@ extension DeviceCore {
 
     /// Brings the state of apps in line with what their layers say; the apps are told at the end of the moment. What would
     /// loosen anything waits until the broker has shown all of it and the controller has confirmed it.
-    mutating func settle(_ ids: some Sequence<AppID>, at now: Now) {
+    ///
+    /// - Parameter aspect: The only one whose documents have changed; nil when anything may have.
+    mutating func settle(_ ids: some Sequence<AppID>, _ aspect: Aspect? = nil, at now: Now) {
         var isAuthorizationChanged = false
         for id in ids.sorted() {
             let before = state.apps[id]?.authState
-            settleAlone(id, at: now)
+            settleAlone(id, aspect, at: now)
             if state.apps[id]?.authState != before { isAuthorizationChanged = true }
         }
         // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's.
@@ -33,7 +35,7 @@ extension DeviceCore {
         for id in state.apps.keys.sorted() { settleAlone(id, at: now) }
     }
 
-    private mutating func settleAlone(_ id: AppID, at now: Now) {
+    private mutating func settleAlone(_ id: AppID, _ aspect: Aspect? = nil, at now: Now) {
         guard var app = state.apps[id] else { return }
         let before = app
         let wishes = layers.wishes(for: id)
@@ -42,10 +44,13 @@ extension DeviceCore {
         settleAuth(&app, wishes, isCertain, at: now)
         // What the app has done itself needs nobody's confirmation.
         let isKnown = isCertain || app.latch?.reason == .selfRetired
+        // A self-retirement speaks to every policy.
+        let aspect = before.latch?.reason == app.latch?.reason ? aspect : nil
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
+            guard aspect == nil || policy.aspect == aspect else { continue }
             take(decision(on: policy, of: app, wishes), for: policy, &app, isKnown, at: now)
         }
-        settleLogLevel(&app, wishes[.logLevel], isKnown, at: now)
+        if aspect == nil || aspect == .logLevel { settleLogLevel(&app, wishes[.logLevel], isKnown, at: now) }
         if before.secureServices.isLocked != app.secureServices.isLocked {
             keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
         }
