@@ -23,7 +23,9 @@ struct LossTests {
         return try #require(try presences(device).last)
     }
 
-    @Test("a presence tells the newest status of each app, and the sum of the documents, once all is fetched and reported")
+    @Test(
+        "a presence tells the newest status of each app, and the sum of the documents, once all is fetched and reported"
+    )
     func tells() throws {
         var device = try TestDevice()
         try device.connect()
@@ -93,7 +95,8 @@ struct LossTests {
         // The broker has them, and does not say so.
         for (address, content) in [
             (Address.desired(.all, mail, .config), DesiredDocument.Content.config(["a": "b"])),
-            (.desired(.group(kiosk), mail, .auth), .auth(.authorized)), (.membership(device.device), .membership([kiosk])),
+            (.desired(.group(kiosk), mail, .auth), .auth(.authorized)),
+            (.membership(device.device), .membership([kiosk])),
         ] {
             device.retained[address.topic(in: device.fleet.id)] = try device.fleet.document(address, content)
         }

@@ -282,7 +282,9 @@ extension DeviceCore {
 
     /// What the device has of what it has asked for; nil while it waits for some of it.
     private var documents: Presence.Documents? {
-        guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else { return nil }
+        guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else {
+            return nil
+        }
         return layers.documents(of: session.fetched, trust: trust.version)
     }
 

@@ -56,6 +56,7 @@ extension DeviceCore {
         }
         batch.settledApps.insert(id)
         store(app, insteadOf: before)
+        deadlines[id] = [levelDeadline(of: app), offlineDeadline(of: app)].compactMap(\.self).min()
     }
 
     /// Keeps a changed record: to be saved, and reported.

@@ -28,6 +28,8 @@ package struct DeviceCore: Sendable {
     var isEnding = false
     /// The running time of each app's last refused registration that was reported.
     var refusedAt: [AppID: Int64] = [:]
+    /// When an app is to be looked at although nothing happens, by the running time.
+    var deadlines: [AppID: Int64] = [:]
     var batch = Batch()
     /// The running time at which the clock was saved last.
     var clockSavedAt: Int64 = 0
@@ -171,10 +173,7 @@ package struct DeviceCore: Sendable {
         if let due = session?.eventsDueAt, !state.events.isEmpty { next = min(next, due) }
         if let due = session?.greetingDueAt { next = min(next, due) }
         if let due = session?.retryDueAt { next = min(next, due) }
-        for app in state.apps.values {
-            if let due = levelDeadline(of: app) { next = min(next, due) }
-            if let due = offlineDeadline(of: app) { next = min(next, due) }
-        }
+        if let due = deadlines.values.min() { next = min(next, due) }
         return max(next, state.running.total + 1)
     }
 

@@ -1,6 +1,6 @@
 import FleetProtocol
 import Logging
-import Mosquitto
+package import Mosquitto
 import Synchronization
 
 /// The agent's side of MQTT: one client on the loop, which names each connection and keeps the newest of what is to be said.
@@ -147,7 +147,9 @@ final class BusSession: Sendable {
         while client.hasRoom, let next = state.outbox.next() {
             let topic = next.address.topic(in: fleet)
             do {
-                state.topics[try client.publish(next.content.payload, to: topic, retain: next.isRetained)] = topic
+                let packet = try client.publish(
+                    next.content.payload, to: topic, qos: next.qos, retain: next.isRetained)
+                state.topics[packet] = topic
             } catch {
                 // When the connection is gone, the next one says it again.
                 guard client.isConnected else { return }
@@ -160,7 +162,9 @@ final class BusSession: Sendable {
     private static func subscribe(
         _ filters: [TopicFilter], _ barrier: Int64, _ state: LoopState, _ client: LoopClient, _ fleet: FleetID
     ) {
-        guard let packet = try? client.subscribe(to: filters.map { $0.text(in: fleet) }) else { return }
+        guard let packet = try? client.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos) else {
+            return
+        }
         state.subscriptions[packet] = (filters, barrier)
     }
 
@@ -179,5 +183,13 @@ final class BusSession: Sendable {
             guard client.isConnected else { return }
             subscribe(refused, barrier, state, client, fleet)
         }
+    }
+}
+
+extension [TopicFilter] {
+    /// Documents of apps come at QoS 0: a connection shows all of them at its beginning, keeps their order, and what is
+    /// dropped all the same is found by comparing. A marker at QoS 1 comes behind them too.
+    package var qos: QoS {
+        allSatisfy { if case .aspects = $0 { true } else { false } } ? .atMostOnce : .atLeastOnce
     }
 }

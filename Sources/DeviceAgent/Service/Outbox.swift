@@ -1,4 +1,5 @@
 package import FleetProtocol
+package import Mosquitto
 
 /// What waits to be published: of what is retained only the newest of a topic, so it is bounded by the topics; numbered
 /// reports are bounded by the core that keeps them.
@@ -20,6 +21,15 @@ package struct Outbox {
         package let address: Address
         package let content: Content
         package let isRetained: Bool
+
+        /// Statuses are state: a later one says it all again, every connection begins with them, and the controller asks
+        /// for what it has missed. Their PUBACKs, on both sides of the broker, would be a fifth of the work of a change.
+        package var qos: QoS {
+            switch content {
+            case .bytes: .atLeastOnce
+            case .status: .atMostOnce
+            }
+        }
     }
 
     private var entries: [Int: Entry] = [:]

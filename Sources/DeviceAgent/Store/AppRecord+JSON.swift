@@ -84,7 +84,7 @@ extension AppRecord: JSONCodable {
             writer.member("latch", ifPresent: latch)
             writer.member("policies") { writer in
                 writer.object { writer in
-                    for policy in Policy.allCases { writer.member(policy.rawValue, policies[policy.index]) }
+                    for policy in Policy.allCases { writer.member(named: policy.rawValue, policies[policy.index]) }
                 }
             }
             writer.member("managedTold", ifPresent: managedTold.told)
@@ -94,7 +94,7 @@ extension AppRecord: JSONCodable {
             writer.member("levelClocks") { writer in
                 writer.object { writer in
                     for (address, clock) in levelClocks.sorted(by: { $0.key.path < $1.key.path }) {
-                        writer.member(address.path, clock)
+                        writer.member(named: address.path, clock)
                     }
                 }
             }

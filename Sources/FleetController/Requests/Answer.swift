@@ -56,7 +56,7 @@ struct Page: JSONWritable {
 
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
-            writer.member(name) { writer in
+            writer.member(named: name) { writer in
                 writer.array { writer in
                     for row in rows { row.write(to: &writer) }
                 }

@@ -28,7 +28,7 @@ enum StatusDetail {
             }
             writer.object { writer in
                 for policy in Policy.allCases {
-                    writer.member(policy.rawValue, ifPresent: status[policy].attempt.message)
+                    if let message = status[policy].attempt.message { writer.member(named: policy.rawValue, message) }
                 }
             }
             writer.array { for refusal in status.refusals { refusal.write(to: &$0) } }

@@ -36,7 +36,11 @@ package struct Floors: Hashable, Sendable {
         writer.member("epoch", epoch)
         writer.member("floors") { writer in
             writer.object { writer in
-                for (topic, epoch, revision) in topics { writer.member(topic, [epoch, revision]) }
+                for (topic, epoch, revision) in topics {
+                    writer.member(named: topic) { writer in
+                        writer.array { for number in [epoch, revision] { $0.value(number) } }
+                    }
+                }
             }
         }
     }

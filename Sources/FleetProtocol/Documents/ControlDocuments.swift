@@ -149,7 +149,9 @@ package struct Hello: Hashable, Sendable, JSONCodable {
             case "received": received = try value.value()
             case "lost":
                 // What a newer controller may add is not for this agent.
-                try value.array(limit: 16) { if let known = Lost(rawValue: try $0.string(limit: 32)) { lost.insert(known) } }
+                try value.array(limit: 16) {
+                    if let known = Lost(rawValue: try $0.string(limit: 32)) { lost.insert(known) }
+                }
             default: try members.read(name, &value)
             }
         }

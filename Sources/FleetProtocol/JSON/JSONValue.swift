@@ -82,7 +82,7 @@ extension JSONValue: JSONCodable {
         case .string(let value): writer.value(value)
         case .array(let elements): writer.array { for element in elements { element.write(to: &$0) } }
         case .object(let members):
-            writer.object { for member in members { $0.member(member.name, member.value) } }
+            writer.object { for member in members { $0.member(named: member.name, member.value) } }
         }
     }
 }

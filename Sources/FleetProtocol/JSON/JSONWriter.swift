@@ -9,26 +9,46 @@ package struct JSONWriter {
     package mutating func object(_ body: (inout JSONWriter) -> Void) { nested("{", "}", body) }
     package mutating func array(_ body: (inout JSONWriter) -> Void) { nested("[", "]", body) }
 
-    package mutating func member(_ name: String, _ body: (inout JSONWriter) -> Void) {
+    /// - Parameter name: Plain ASCII, which needs no escapes.
+    package mutating func member(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        append(name)
+        bytes.append(UInt8(ascii: "\""))
+        write(body)
+    }
+
+    /// A member whose name is known only now.
+    package mutating func member(named name: String, _ body: (inout JSONWriter) -> Void) {
         separate()
         quote(name)
+        write(body)
+    }
+
+    package mutating func member(named name: String, _ value: some JSONWritable) {
+        member(named: name) { value.write(to: &$0) }
+    }
+
+    private mutating func write(_ body: (inout JSONWriter) -> Void) {
         bytes.append(UInt8(ascii: ":"))
         needsComma = false
         body(&self)
         needsComma = true
     }
 
-    package mutating func member(_ name: String, _ value: String) { member(name) { $0.value(value) } }
-    package mutating func member(_ name: String, _ value: Int64) { member(name) { $0.value(value) } }
-    package mutating func member(_ name: String, _ value: Bool) { member(name) { $0.value(value) } }
-    package mutating func member(_ name: String, _ value: some JSONWritable) { member(name) { value.write(to: &$0) } }
+    package mutating func member(_ name: StaticString, _ value: String) { member(name) { $0.value(value) } }
+    package mutating func member(_ name: StaticString, _ value: Int64) { member(name) { $0.value(value) } }
+    package mutating func member(_ name: StaticString, _ value: Bool) { member(name) { $0.value(value) } }
+    package mutating func member(_ name: StaticString, _ value: some JSONWritable) {
+        member(name) { value.write(to: &$0) }
+    }
 
-    package mutating func member(_ name: String, _ values: some Sequence<some JSONWritable>) {
+    package mutating func member(_ name: StaticString, _ values: some Sequence<some JSONWritable>) {
         member(name) { $0.array { for value in values { value.write(to: &$0) } } }
     }
 
     /// Nothing at all when there is no value: absent members say "none" throughout.
-    package mutating func member(_ name: String, ifPresent value: (some JSONWritable)?) {
+    package mutating func member(_ name: StaticString, ifPresent value: (some JSONWritable)?) {
         if let value { member(name, value) }
     }
 
@@ -55,6 +75,17 @@ package struct JSONWriter {
     package mutating func null() {
         separate()
         append("null")
+    }
+
+    /// A string of at most `capacity` bytes, which `body` puts down and counts: ASCII that needs no escapes.
+    package mutating func value(plain capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
+            let count = body(buffer)
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[..<count]))
+        }
+        bytes.append(UInt8(ascii: "\""))
     }
 
     /// A string whose content is these bytes, which must be valid UTF-8.

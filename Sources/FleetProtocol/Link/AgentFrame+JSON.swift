@@ -183,7 +183,7 @@ extension AppProperties: JSONCodable {
             writer.member("policies") { writer in
                 writer.object { writer in
                     for policy in Policy.allCases where policy != .secureServices {
-                        writer.member(policy.rawValue, values[policy.index])
+                        writer.member(named: policy.rawValue, values[policy.index])
                     }
                 }
             }

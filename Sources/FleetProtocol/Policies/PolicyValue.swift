@@ -169,6 +169,8 @@ extension [String: String]: JSONCodable {
 
     /// Members in the order of their names, so that equal dictionaries have equal bytes.
     package func write(to writer: inout JSONWriter) {
-        writer.object { for (name, value) in sorted(by: { $0.key < $1.key }) { $0.member(name, value) } }
+        writer.object {
+            for (name, value) in sorted(by: { $0.key < $1.key }) { $0.member(named: name) { $0.value(value) } }
+        }
     }
 }

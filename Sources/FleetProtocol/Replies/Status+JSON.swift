@@ -27,7 +27,7 @@ extension Status: JSONWritable {
             writer.member("policies") { writer in
                 writer.object { writer in
                     for policy in Policy.allCases {
-                        writer.member(policy.rawValue) { policies[policy.index].write(to: &$0, in: fleet) }
+                        writer.member(named: policy.rawValue) { policies[policy.index].write(to: &$0, in: fleet) }
                     }
                 }
             }

@@ -19,31 +19,33 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
         return Timestamp(milliseconds: min(max(sum, Self.range.lowerBound), Self.range.upperBound))
     }
 
-    package var description: String {
-        String(unsafeUninitializedCapacity: 24) { buffer in
-            let clamped = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
-            let (days, inDay) = Self.floorDivision(clamped, 86_400_000)
-            let (year, month, day) = Self.civil(days: days)
-            let second = inDay / 1_000
-            var position = 0
-            func put(_ value: Int64, _ count: Int, _ separator: Unicode.Scalar) {
-                var rest = value
-                for index in stride(from: position + count - 1, through: position, by: -1) {
-                    buffer[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-                    rest /= 10
-                }
-                buffer[position + count] = UInt8(ascii: separator)
-                position += count + 1
+    package var description: String { String(unsafeUninitializedCapacity: Self.length, initializingUTF8With: put) }
+
+    private static let length = 24
+
+    private func put(_ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        let clamped = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
+        let (days, inDay) = Self.floorDivision(clamped, 86_400_000)
+        let (year, month, day) = Self.civil(days: days)
+        let second = inDay / 1_000
+        var position = 0
+        func put(_ value: Int64, _ count: Int, _ separator: Unicode.Scalar) {
+            var rest = value
+            for index in stride(from: position + count - 1, through: position, by: -1) {
+                buffer[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
             }
-            put(year, 4, "-")
-            put(month, 2, "-")
-            put(day, 2, "T")
-            put(second / 3_600, 2, ":")
-            put(second / 60 % 60, 2, ":")
-            put(second % 60, 2, ".")
-            put(inDay % 1_000, 3, "Z")
-            return position
+            buffer[position + count] = UInt8(ascii: separator)
+            position += count + 1
         }
+        put(year, 4, "-")
+        put(month, 2, "-")
+        put(day, 2, "T")
+        put(second / 3_600, 2, ":")
+        put(second / 60 % 60, 2, ":")
+        put(second % 60, 2, ".")
+        put(inDay % 1_000, 3, "Z")
+        return position
     }
 
     /// Reads any RFC 3339 time: also with an offset, and with more or fewer digits of a second.
@@ -81,7 +83,7 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
         self = time
     }
 
-    package func write(to writer: inout JSONWriter) { writer.value(description) }
+    package func write(to writer: inout JSONWriter) { writer.value(plain: Self.length, put) }
 
     // MARK: The calendar (Hinnant's days_from_civil and civil_from_days)
 

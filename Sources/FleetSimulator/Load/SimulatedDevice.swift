@@ -140,7 +140,9 @@ final class SimulatedDevice {
         switch effect {
         case .destroyKeys, .createKeys, .store, .close: break
         case .subscribe(let filters, let barrier):
-            guard let packet = try? client?.subscribe(to: filters.map { $0.text(in: fleet) }) else { return }
+            guard let packet = try? client?.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos) else {
+                return
+            }
             subscriptions.append((packet, filters, barrier))
         case .unsubscribe(let filters): _ = try? client?.unsubscribe(from: filters.map { $0.text(in: fleet) })
         case .publish(let address, let payload, let retain): outbox.add(address, payload, retain: retain)
@@ -178,7 +180,7 @@ final class SimulatedDevice {
         while client.hasRoom, let next = outbox.next() {
             do {
                 let packet = try client.publish(
-                    next.content.payload, to: next.address.topic(in: fleet), retain: next.isRetained)
+                    next.content.payload, to: next.address.topic(in: fleet), qos: next.qos, retain: next.isRetained)
                 if case .reply(_, let app, .status) = next.address, let index = apps.firstIndex(where: { $0.id == app })
                 {
                     underWay.append((packet, index, apps[index].takeAnswered()))

@@ -53,7 +53,9 @@ extension SeededGenerator {
                     reported: $0.maybe { $0.count() })
             }, highest: maybe { Revision(epoch: $0.number(1...9), number: $0.count()) },
             documents: maybe { generator in
-                generator.list(0...3) { $0.count() }.reduce(into: Presence.Documents(trust: generator.count())) { $0.add($1) }
+                generator.list(0...3) { $0.count() }.reduce(into: Presence.Documents(trust: generator.count())) {
+                    $0.add($1)
+                }
             })
         return chance(30) ? online.will : online
     }
