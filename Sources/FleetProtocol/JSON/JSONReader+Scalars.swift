@@ -29,6 +29,14 @@ extension JSONReader {
         return text
     }
 
+    /// The bytes of a string of plain ASCII; nil, and nothing read, for any other value. They live as long as the input.
+    mutating func plainASCII() -> UnsafeBufferPointer<UInt8>? {
+        skipSpace()
+        guard peek() == UInt8(ascii: "\""), let plain = plainText(), plain.isASCII else { return nil }
+        position = plain.range.upperBound + 1
+        return UnsafeBufferPointer(rebasing: bytes[plain.range])
+    }
+
     private var notUTF8: FleetProtocolError { FleetProtocolError(.syntax, "a string that is not valid UTF-8") }
 
     /// A string of at most `limit` bytes.
@@ -44,19 +52,41 @@ extension JSONReader {
     package mutating func integer(in range: ClosedRange<Int64> = 0...JSONValue.largestInteger) throws -> Int64 {
         skipSpace()
         guard startsNumber else { throw wrongType("a whole number") }
-        let value: Int64
-        switch try number() {
-        case .integer(let number): value = number
-        // 42.0 and 4.2e1 are whole as well: some languages write no other numbers.
-        case .double(let number) where abs(number) <= Double(JSONValue.largestInteger) && number == number.rounded():
-            value = Int64(number)
-        default: throw FleetProtocolError(.value, "expected a whole number below 2^53")
-        }
+        let value = try plainInteger() ?? wholeNumber()
         guard range.contains(value) else {
             throw FleetProtocolError(
                 .value, "\(value) is outside \(range.lowerBound) to \(range.upperBound)")
         }
         return value
+    }
+
+    private mutating func wholeNumber() throws -> Int64 {
+        switch try number() {
+        case .integer(let number): return number
+        // 42.0 and 4.2e1 are whole as well: some languages write no other numbers.
+        case .double(let number) where abs(number) <= Double(JSONValue.largestInteger) && number == number.rounded():
+            return Int64(number)
+        default: throw FleetProtocolError(.value, "expected a whole number below 2^53")
+        }
+    }
+
+    /// A whole number as nearly all are written: up to 15 digits and nothing else; nil, and nothing read, for others.
+    private mutating func plainInteger() -> Int64? {
+        var index = position
+        var value: Int64 = 0
+        while index < bytes.count, isDigit(bytes[index]) {
+            value = value &* 10 &+ Int64(bytes[index] &- UInt8(ascii: "0"))
+            index += 1
+            guard index - position <= 15 else { return nil }
+        }
+        guard index > position, index < bytes.count else { return nil }
+        if bytes[position] == UInt8(ascii: "0"), index - position > 1 { return nil }
+        switch bytes[index] {
+        case UInt8(ascii: ","), UInt8(ascii: "}"), UInt8(ascii: "]"):
+            position = index
+            return value
+        default: return nil
+        }
     }
 
     package mutating func number() throws -> JSONValue {

@@ -75,6 +75,12 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
     }
 
     package init(from reader: inout JSONReader) throws {
+        let start = reader.mark
+        if let bytes = reader.plainASCII(), let time = Self.parse(bytes) {
+            self = time
+            return
+        }
+        reader.rewind(to: start)
         let text = try reader.string()
         guard let time = Timestamp(text) else {
             throw FleetProtocolError(
