@@ -20,7 +20,9 @@ struct FaultTests {
         .answersForgotten: 3, .basesNotCompared: 287, .noRepair: 1, .noHello: 1, .marksTooEarly: 10,
         .marksNotSaid: 1, .eventsForgotten: 1, .statusesNotTaken: 2, .oldStatusesTaken: 1, .newerIgnored: 11,
         .changesNotPublished: 13, .tombstonesNotPublished: 18, .membershipNotPublished: 6, .metaNotPublished: 251,
-        .trustNotPublished: 1, .presenceNotTaken: 2, .retainedPresenceTaken: 1, .willsTaken: 170,
+        .trustNotPublished: 1, .lostIgnored: 74, .reportedNotSaid: 74, .documentsNotSaid: 637, .markersNotRepeated: 41,
+        .nobodyAskedAgain: 157, .ownMarkerNotRepeated: 10, .presenceNotTaken: 2, .retainedPresenceTaken: 1,
+        .willsTaken: 170,
     ]
 
     /// Near its seed a fault is found at once; what changes the cores moves that, and then it takes longer.

@@ -59,6 +59,12 @@ extension Controller {
             case .membershipNotPublished: return topic.hasSuffix("/_device/membership") ? nil : effect
             case .metaNotPublished: return topic.hasSuffix("/_group/meta") ? nil : effect
             case .trustNotPublished: return topic.hasSuffix("/_fleet/trust") ? nil : effect
+            case .ownMarkerNotRepeated: return topic.contains("/barrier/") && !isFirst(payload) ? nil : effect
+            case .nobodyAskedAgain:
+                guard topic.contains("/hello/"), let signed = try? SignedDocument(wire: payload),
+                    let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+                else { return effect }
+                return isFirst(Array(hello.connection.text.utf8)) ? effect : nil
             case .marksNotSaid: return topic.contains("/received/") ? nil : effect
             case .noHello: return topic.contains("/hello/") && world.noise.chance(20) ? nil : effect
             case .changesNotPublished: return topic.contains("/desired/") && world.noise.chance(10) ? nil : effect
@@ -79,6 +85,9 @@ extension Controller {
             }
         }
     }
+
+    /// Whether this was not said on this connection before.
+    private func isFirst(_ what: [UInt8]) -> Bool { said.insert(what).inserted }
 
     private func isTombstone(_ payload: [UInt8], _ topic: String) -> Bool {
         guard topic.contains("/desired/"), let signed = try? SignedDocument(wire: payload), signed.kind == .desired

@@ -31,6 +31,8 @@ final class Controller: BusClient {
     private(set) var renewals = 0
     /// What the messages of this connection say of the devices, as somebody beside the controller reads them.
     var watch = PresenceWatch()
+    /// What a deliberate fault lets it say once on a connection.
+    var said: Set<[UInt8]> = []
     private(set) var phase = Phase.offline
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
@@ -222,6 +224,7 @@ final class Controller: BusClient {
         switch event {
         case .connected:
             phase = .looking
+            said = []
             watch = PresenceWatch()
         case .disconnected: phase = .offline
         case .messages:

@@ -15,6 +15,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
+    case lostIgnored, reportedNotSaid, documentsNotSaid, markersNotRepeated
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
@@ -23,5 +24,6 @@ package enum Fault: String, CaseIterable, Sendable {
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
+    case nobodyAskedAgain, ownMarkerNotRepeated
     case presenceNotTaken, retainedPresenceTaken, willsTaken
 }

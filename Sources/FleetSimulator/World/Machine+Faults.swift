@@ -74,6 +74,16 @@ extension Machine {
             guard (try? Presence(json: said, limit: Presence.maximumSize))?.state == .online else { return effect }
             defer { watch.isPresenceSaid = true }
             return watch.isPresenceSaid ? nil : effect
+        case .publish(.presence(let user), let said, let retain)
+        where world.fault == .reportedNotSaid || world.fault == .documentsNotSaid:
+            guard var presence = try? Presence(json: said, limit: Presence.maximumSize) else { return effect }
+            if world.fault == .documentsNotSaid { presence.documents = nil }
+            if world.fault == .reportedNotSaid {
+                for app in presence.apps.indices { presence.apps[app].reported = nil }
+            }
+            return .publish(.presence(user), presence.json, retain: retain)
+        case .publish(.barrier, let marker, _) where world.fault == .markersNotRepeated:
+            return watch.markers.insert(marker).inserted ? effect : nil
         case .publish(let address, let payload, _) where world.fault == .eventsNotSentAgain:
             guard case .reply(_, _, let reply) = address, reply != .status else { return effect }
             guard let header = try? AppEvent(wire: payload, device: id, app: AppID(unchecked: "a0")).header else {
@@ -110,6 +120,11 @@ extension Machine {
         case (.trust?, .trustIgnored), (.received?, .marksIgnored), (.heartbeat?, .heartbeatsIgnored),
             (.presence(.device)?, .ownPresenceIgnored):
             return nil
+        case (.hello?, .lostIgnored):
+            guard let signed = try? SignedDocument(wire: payload),
+                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return payload }
+            return hello.lost.isEmpty ? payload : ownHello(hello.clock.at)
         case (.hello?, .helloOfAnyConnection):
             guard let signed = try? SignedDocument(wire: payload),
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)

@@ -22,6 +22,8 @@ struct Watch {
     var isPresenceSaid = false
     /// What a deliberate fault keeps from the store: it was promised all the same.
     var unstored: [StoreChange] = []
+    /// Markers that were published.
+    var markers: Set<[UInt8]> = []
     var sentEvents: Set<FleetStore.StoredEvent> = []
     /// Every event that was ever kept: the controller has no others.
     private(set) var kept: Set<FleetStore.StoredEvent> = []
