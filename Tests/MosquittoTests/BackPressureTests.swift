@@ -96,9 +96,9 @@ struct BackPressureTests {
     }
 
     @Test(
-        "a QoS 1 marker published after the subscription comes behind all retained documents",
-        arguments: [UInt16(1), 20, 1000])
-    func barrier(receiveMaximum: UInt16) async throws {
+        "a QoS 1 marker published after the subscription comes behind all retained documents, of whatever QoS",
+        arguments: [UInt16(1), 20, 1000], [QoS.atMostOnce, .atLeastOnce])
+    func barrier(receiveMaximum: UInt16, qos: QoS) async throws {
         try await withFixture { fixture in
             let broker = try await fixture.broker()
             let loop = try fixture.loop()
@@ -114,7 +114,8 @@ struct BackPressureTests {
                 $0.receiveMaximum = receiveMaximum
             }
             try await reader.connect()
-            try await reader.subscribe(to: ["doc/#", "barrier"])
+            try await reader.subscribe(to: ["barrier"])
+            try await reader.subscribe(to: ["doc/#"], qos: qos)
             async let marked = reader.publish("marker", to: "barrier")
             let messages = try await collect(1501, from: reader)
             #expect(messages.last?.text == "marker")
