@@ -5,24 +5,24 @@ import Testing
 struct FaultTests {
     /// A seed near which each fault is found; it may be any.
     static let seeds: [Fault: UInt64] = [
-        .marksNotStored: 230, .appsNotStored: 1, .eventsNotStored: 23, .bootNotStored: 4, .latchNotStored: 1,
+        .marksNotStored: 156, .appsNotStored: 1, .eventsNotStored: 27, .bootNotStored: 4, .latchNotStored: 1,
         .documentsNotStored: 5, .groupsNotStored: 6, .clockNotStored: 795, .trustNotStored: 25, .dropsNotStored: 1,
-        .levelClocksNotStored: 2, .transactionsHalved: 1, .saysBeforeStoring: 1, .keysNotDestroyed: 1,
-        .keysDestroyedLast: 1, .keysMadeAnew: 1, .keysDestroyedEarly: 1, .statusesLost: 1, .sequenceNotRaised: 1,
-        .oldMessagesSentAgain: 1, .eventsNotSentAgain: 5, .eventsCountedTwice: 1, .presenceNotRepeated: 1,
-        .endNotAnnounced: 40, .subscriptionsIncomplete: 6, .deliveriesLost: 1, .gainsFirst: 12, .lossesLast: 135,
-        .displaysNotAnswered: 10, .tombstonesIgnored: 18, .signaturesNotChecked: 274, .barrierNotAwaited: 6,
-        .helloNotAwaited: 5, .helloOfAnyConnection: 1120, .heartbeatsTakenForHello: 28, .heartbeatsIgnored: 31,
-        .marksIgnored: 1, .ownPresenceIgnored: 717, .revisionsNotCompared: 1000, .topicsNotCompared: 38,
+        .levelClocksNotStored: 6, .transactionsHalved: 5, .saysBeforeStoring: 1, .keysNotDestroyed: 1,
+        .keysDestroyedLast: 1, .keysMadeAnew: 1, .keysDestroyedEarly: 5, .statusesLost: 5, .sequenceNotRaised: 5,
+        .oldMessagesSentAgain: 1, .eventsNotSentAgain: 13, .eventsCountedTwice: 1, .presenceNotRepeated: 1,
+        .endNotAnnounced: 40, .subscriptionsIncomplete: 9, .deliveriesLost: 1, .gainsFirst: 12, .lossesLast: 206,
+        .displaysNotAnswered: 10, .tombstonesIgnored: 18, .signaturesNotChecked: 274, .barrierNotAwaited: 28,
+        .helloNotAwaited: 5, .helloOfAnyConnection: 11, .heartbeatsTakenForHello: 28, .heartbeatsIgnored: 31,
+        .marksIgnored: 1, .ownPresenceIgnored: 717, .revisionsNotCompared: 1001, .topicsNotCompared: 38,
         .fleetsNotCompared: 1, .membershipIgnored: 6, .groupMetaIgnored: 251, .trustIgnored: 1, .ticksDropped: 159,
-        .wallClockTrusted: 79, .wrongCodesTaken: 502, .acknowledgementsDropped: 1, .returnsDropped: 2,
-        .readyDropped: 1, .retireIgnored: 12, .attemptsDropped: 1, .answersNotResumed: 4, .answersBeforeCommit: 4,
-        .answersForgotten: 3, .basesNotCompared: 287, .noRepair: 1, .noHello: 1, .marksTooEarly: 10,
-        .marksNotSaid: 1, .eventsForgotten: 1, .statusesNotTaken: 2, .oldStatusesTaken: 1, .newerIgnored: 11,
+        .wallClockTrusted: 79, .wrongCodesTaken: 1255, .acknowledgementsDropped: 1, .returnsDropped: 2,
+        .readyDropped: 1, .retireIgnored: 12, .attemptsDropped: 5, .answersNotResumed: 4, .answersBeforeCommit: 4,
+        .answersForgotten: 12, .basesNotCompared: 287, .noRepair: 1, .noHello: 9, .marksTooEarly: 10,
+        .marksNotSaid: 1, .eventsForgotten: 1, .statusesNotTaken: 11, .oldStatusesTaken: 1, .newerIgnored: 11,
         .changesNotPublished: 13, .tombstonesNotPublished: 18, .membershipNotPublished: 6, .metaNotPublished: 251,
         .trustNotPublished: 1, .lostIgnored: 74, .reportedNotSaid: 74, .documentsNotSaid: 637, .markersNotRepeated: 41,
         .nobodyAskedAgain: 157, .ownMarkerNotRepeated: 10, .presenceNotTaken: 2, .retainedPresenceTaken: 1,
-        .willsTaken: 170,
+        .willsTaken: 14,
     ]
 
     /// Near its seed a fault is found at once; what changes the cores moves that, and then it takes longer.

@@ -28,7 +28,20 @@ package struct PolicyRecord: Hashable, Sendable {
     /// The newest delivery whose callback has returned.
     package var told: Told?
     /// The delivery that is under way.
-    package var sent: Told?
+    package var sent: Told? {
+        get {
+            guard case .told(let told) = underWay else { return nil }
+            return told
+        }
+        set { underWay = newValue.map(UnderWay.told) ?? .nothing }
+    }
+    private var underWay = UnderWay.nothing
+
+    /// Rarely there, and as large as all else: in a place of its own, so that a record stays small.
+    private enum UnderWay: Hashable {
+        case nothing
+        indirect case told(Told)
+    }
 
     package init(default policy: Policy, at time: Timestamp) {
         value = .default(of: policy)

@@ -8,7 +8,8 @@ package struct Outbox {
         /// A status is written only when its turn has come: until then a newer one may take its place.
         package enum Content {
             case bytes([UInt8])
-            case status(Status)
+            /// In a place of its own: the room for entries stays when they have gone.
+            indirect case status(Status)
 
             package var payload: [UInt8] {
                 switch self {

@@ -26,8 +26,6 @@ final class SimulatedDevice {
     private var subscriptions: [(packet: PacketID, filters: [TopicFilter], barrier: Int64)] = []
     /// Statuses that the broker has not answered, and what they answer.
     private var underWay: [(packet: PacketID, app: Int, answered: SimulatedApp.Answered?)] = []
-    /// What the apps say to what the core does.
-    private var replies: [DeviceEvent] = []
     private var isConnected = false
     private var isReady = false
     private var isReported = false
@@ -129,9 +127,9 @@ final class SimulatedDevice {
         var effects = core.takeEffects(at: now)
         while true {
             for effect in effects { perform(effect) }
-            guard !replies.isEmpty else { return }
-            for reply in replies { core.handle(reply, at: now) }
-            replies.removeAll(keepingCapacity: true)
+            guard !meter.replies.isEmpty else { return }
+            for reply in meter.replies { core.handle(reply, at: now) }
+            meter.replies.removeAll(keepingCapacity: true)
             effects = core.takeEffects(at: now)
         }
     }
@@ -148,8 +146,8 @@ final class SimulatedDevice {
         case .publish(let address, let payload, let retain): outbox.add(address, payload, retain: retain)
         case .report(let status): outbox.add(status)
         case .send(let link, let frame): tell(link, frame)
-        case .display(let link, let id, _): replies.append(.displayed(link, id: id, true))
-        case .checkCode(let check, _, _): replies.append(.codeChecked(check, isRight: false))
+        case .display(let link, let id, _): meter.replies.append(.displayed(link, id: id, true))
+        case .checkCode(let check, _, _): meter.replies.append(.codeChecked(check, isRight: false))
         case .log(let entry):
             if entry.level == .warning || entry.level == .error {
                 meter.fail("\(core.device): \(entry.message): \(entry.detail ?? "")")
@@ -171,7 +169,7 @@ final class SimulatedDevice {
         if let delay = meter.answers.delay(using: &meter.generator) {
             delayed.append(Delayed(delay: delay, link: link, frames: frames))
         } else {
-            for frame in frames { replies.append(.frame(link, frame)) }
+            for frame in frames { meter.replies.append(.frame(link, frame)) }
         }
     }
 
@@ -228,6 +226,8 @@ final class SimulatedDevice {
 final class LoadMeter {
     var counters = LoadCounters()
     var generator: SplitMix64
+    /// What the apps of the device that is being served answer at once; one place for all, since one is served at a time.
+    var replies: [DeviceEvent] = []
 
     let answers: AppAnswers
 
