@@ -1,4 +1,6 @@
 import FleetProtocol
+import Foundation
+import TestSupport
 import Testing
 
 @testable import FleetController
@@ -212,6 +214,27 @@ struct DeviceTests {
         }
         #expect(times.count == 4)
         #expect(times == times.sorted() && Set(times).count == times.count)
+    }
+
+    @Test("a clock that was set back before a restart takes nobody's contact away")
+    func clockBackOverRestart() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            let world = try World(path: path)
+            func lastBeat() throws -> Timestamp {
+                let wire = try #require(world.published.last { $0.topic.hasSuffix("control/heartbeat") }).payload
+                return try Heartbeat(json: SignedDocument(wire: wire).payload, limit: 4_096).clock.at
+            }
+            world.pass(seconds: 86_400)
+            world.connect()
+            for _ in 0..<5 { world.pass(seconds: 60) }
+            let before = try lastBeat()
+            world.pass(seconds: -86_400)
+            try world.restart(path: path)
+            world.connect()
+            let after = try lastBeat()
+            #expect(after > before && after < before.advanced(bySeconds: 120))
+        }
     }
 
     @Test("an incarnation that the home never gave out is a warning")

@@ -20,8 +20,12 @@ package struct ControllerCore: ~Copyable {
     var schedule = Schedule()
     /// When this fleet's controller was found to run elsewhere too.
     var rivals = Rivals()
-    /// The latest time that was signed: it only rises, as those who count on it require.
-    var signedTime = Timestamp(milliseconds: 0)
+    /// The latest time that was signed: it only rises, as those who count on it require, also when the clock was set back
+    /// before a restart.
+    var signedTime: Timestamp
+    /// Up to which time the store knows that times may have been signed.
+    var reservedTime: Timestamp
+    private static let reservedAhead: Int64 = 60
 
     enum Phase {
         case offline
@@ -33,7 +37,11 @@ package struct ControllerCore: ~Copyable {
     package init(
         store: FleetStore, identity: FleetIdentity, instance: RandomID, isRestoring: Bool, startedAt: Timestamp
     ) throws {
-        try store.transaction { try $0.adopt(identity.fleet) }
+        signedTime = try store.transaction { transaction in
+            try transaction.adopt(identity.fleet)
+            return try transaction.signedTime()
+        }
+        reservedTime = signedTime
         self.store = store
         self.identity = identity
         self.instance = instance
@@ -112,8 +120,13 @@ package struct ControllerCore: ~Copyable {
     }
 
     /// The time to sign: not before the last one, even when the clock was set back.
-    mutating func clock(at address: Address, _ latest: Revision, _ now: Timestamp) -> ControllerClock {
+    mutating func clock(at address: Address, _ latest: Revision, _ now: Timestamp) throws -> ControllerClock {
         signedTime = max(now, Timestamp(milliseconds: signedTime.milliseconds + 1))
+        if signedTime > reservedTime {
+            let next = signedTime.advanced(bySeconds: Self.reservedAhead)
+            try store.transaction { try $0.setSignedTime(next) }
+            reservedTime = next
+        }
         return ControllerClock(
             fleet: identity.fleet, topic: identity.topic(address), epoch: latest.epoch, revision: latest.number,
             at: signedTime)

@@ -8,6 +8,10 @@ enum Schema {
         migrator.registerMigration("1 devices and their reports") { try $0.execute(sql: reports) }
         migrator.registerMigration("1 summary") { try $0.execute(sql: summary) }
         migrator.registerMigration("1 events and requests") { try $0.execute(sql: eventsAndRequests) }
+        // No time up to this one, in milliseconds, is signed again: devices take a lower one for a replay.
+        migrator.registerMigration("2 signed time") {
+            try $0.execute(sql: "ALTER TABLE meta ADD COLUMN signed_at INTEGER NOT NULL DEFAULT 0")
+        }
         return migrator
     }
 

@@ -37,6 +37,11 @@ extension FleetStore.Transaction {
 
     func session() throws -> Int64 { try number("SELECT session FROM meta") ?? 1 }
 
+    /// The time up to which hellos and heartbeats may have been signed.
+    func signedTime() throws -> Timestamp { Timestamp(milliseconds: try number("SELECT signed_at FROM meta") ?? 0) }
+
+    func setSignedTime(_ time: Timestamp) throws { try run("UPDATE meta SET signed_at = ?", [time.milliseconds]) }
+
     // MARK: Documents
 
     func document(at address: Address) throws -> StoredDocument? {
