@@ -211,10 +211,13 @@ private struct Layers {
         if policy == .logLevel { return (level(found.map(\.1.value), of: record), source.0, source.1) }
         guard case .aspect(let desired) = document.value else { return (nil, source.0, source.1) }
         if let latch = record.latch, policy == .auth {
-            let isOver = document.change > latch.change && !isRetired(document.value)
+            // A layer that says retired gives the message, also when another cause came first; but not the app's own.
+            let isToldByLayers =
+                isRetired(document.value)
+                ? latch.reason != .selfRetired || document.change > latch.change : document.change > latch.change
             return (
-                isOver ? value(policy, desired, authorized) : .auth(.retired, message: latch.message), source.0,
-                source.1
+                isToldByLayers ? value(policy, desired, authorized) : .auth(.retired, message: latch.message),
+                source.0, source.1
             )
         }
         if record.latch?.reason == .selfRetired { return (nil, source.0, source.1) }
