@@ -24,11 +24,11 @@ enum BenchSmoke {
         }
     }
 
-    /// Calls of the read and write families for each acknowledgement, by process. Measured were 9 (of the floor's clients
-    /// too), 13 and 12 when these were set. The controller's depend on how many statuses its transactions hold, and so
+    /// Calls of the read and write families for each acknowledgement, by process. Measured were 5 (9 of the
+    /// floor's clients), 6 and 5 when these were set. The controller's depend on how many statuses its transactions hold, and so
     /// on timing; one more packet or transaction for each status breaks any of them.
     static let bounds: [(process: String, calls: Double)] = [
-        ("simulator", 12), ("broker", 20), ("controller", 30),
+        ("simulator", 7), ("broker", 9), ("controller", 15),
     ]
 
     /// Which bounds a report breaks. Only where one change is for many devices does the number of calls not depend on
