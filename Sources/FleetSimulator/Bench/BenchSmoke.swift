@@ -24,9 +24,9 @@ enum BenchSmoke {
         }
     }
 
-    /// Calls of the read and write families for each acknowledgement, by process. Measured were 5 (9 of the
-    /// floor's clients), 6 and 5 when these were set. The controller's depend on how many statuses its transactions hold, and so
-    /// on timing; one more packet or transaction for each status breaks any of them.
+    /// Calls of the read and write families for each acknowledgement, by process. Measured were 5 (9 of the floor's
+    /// clients), 6 and 5 when these were set. The controller's depend on how many statuses its transactions hold, and so
+    /// on timing. One more packet for each status breaks the others.
     static let bounds: [(process: String, calls: Double)] = [
         ("simulator", 7), ("broker", 9), ("controller", 25),
     ]
