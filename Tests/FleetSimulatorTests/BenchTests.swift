@@ -71,10 +71,10 @@ struct BenchTests {
                 scenario: scenario, parameters: .null,
                 result: .object(["callsPerAcknowledgement": .object(["simulator": .double(calls)])]))
         }
-        #expect(BenchSmoke.broken(report(9)).isEmpty)
+        #expect(BenchSmoke.broken(report(6)).isEmpty)
         #expect(BenchSmoke.broken(report(13)).count == 1)
         #expect(BenchSmoke.broken(report(13, "decode")).isEmpty)
-        var wrong = report(9)
+        var wrong = report(6)
         #expect(!wrong.isWrong)
         wrong.reordered = 1
         #expect(wrong.isWrong)
