@@ -48,6 +48,9 @@ final class Controller: BusClient {
         self.world = world
     }
 
+    /// Its connection has it too.
+    func takeApart() { connection = nil }
+
     var clock: Timestamp {
         Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + clockOffset)
     }

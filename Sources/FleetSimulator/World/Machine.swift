@@ -60,6 +60,7 @@ final class Machine: BusClient {
     func takeApart() {
         links = [:]
         apps = []
+        connection = nil
     }
 
     var clock: Now {

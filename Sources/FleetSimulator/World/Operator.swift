@@ -66,6 +66,9 @@ final class Operator: BusClient {
         world.after(world.noise.milliseconds(100...1_000)) { [unowned self] in connect() }
     }
 
+    /// Its connection has it too.
+    func takeApart() { connection = nil }
+
     func connected(_ connection: Connection) {
         self.connection = connection
         world.broker.subscribe(

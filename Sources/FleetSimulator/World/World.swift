@@ -60,6 +60,8 @@ final class World {
     func takeApart() {
         queue = EventQueue()
         for machine in machines { machine.takeApart() }
+        controller.takeApart()
+        for person in operators { person.takeApart() }
         broker.takeApart()
     }
 
