@@ -17,7 +17,7 @@ final class Machine: BusClient {
     private(set) var wasPutBack = false
     private(set) var apps: [AppProcess] = []
     /// Of the agent's process.
-    private var run = 0
+    var run = 0
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
     private var isDiskFull = false
@@ -31,17 +31,17 @@ final class Machine: BusClient {
     private var wallOffset: Int64 = 0
     private(set) var wallSetAt: Int64?
     // The bus
-    private var connection: Connection?
+    var connection: Connection?
     // The link
     private var links: [Int64: AppProcess] = [:]
     private var lastLink: Int64 = 0
     private var lastKey = 0
     /// Where a person waits whether the code that was typed is right.
     private(set) var codeLinks: Set<Int64> = []
-    private var unpluggedUntil: Int64 = 0
+    var unpluggedUntil: Int64 = 0
     /// What the last connection said last, which a library may say again.
-    private var lastSaid: [(topic: String, payload: [UInt8])] = []
-    private var isAboutToSayAgain = false
+    var lastSaid: [(topic: String, payload: [UInt8])] = []
+    var isAboutToSayAgain = false
     var watch = Watch()
 
     init(_ number: Int, _ world: World) throws {
@@ -210,7 +210,7 @@ final class Machine: BusClient {
         world.after(world.isCalm ? 50 : world.noise.milliseconds(10...4_000)) { [unowned self] in startAgent() }
     }
 
-    private func post(_ event: DeviceEvent) {
+    func post(_ event: DeviceEvent) {
         guard core != nil, world.fault == nil || !isDropped(event) else { return }
         inbox.append(event)
         guard !isWorkDue else { return }
@@ -320,129 +320,6 @@ final class Machine: BusClient {
     private func later(_ body: @escaping (Machine) -> Void) {
         let run = run
         world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
-    }
-
-    // MARK: The bus
-
-    private func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
-        guard let connection else { return }
-        world.say(name, "publishes \(address.path)")
-        let topic = address.topic(in: SimulatedFleet.id)
-        if world.fault == .oldMessagesSentAgain { sayAgain(topic, payload, retain, on: connection) }
-        world.broker.send(
-            topic, world.fault == .eventsCountedTwice ? countedTwice(payload, address) : payload, retain: retain,
-            on: connection)
-    }
-
-    /// As a client that keeps its old messages in flight does, behind the subscriptions of a new connection.
-    private func sayAgain(_ topic: String, _ payload: [UInt8], _ retain: Bool, on connection: Connection) {
-        if isAboutToSayAgain, topic.hasSuffix("/status") {
-            isAboutToSayAgain = false
-            world.broker.send(topic, payload, retain: retain, on: connection)
-            for old in lastSaid { world.broker.send(old.topic, old.payload, retain: true, on: connection) }
-            lastSaid = []
-        } else if topic.hasSuffix("/status") {
-            lastSaid = lastSaid.suffix(2) + [(topic, payload)]
-        }
-    }
-
-    private func connect() {
-        guard let core, connection == nil else { return }
-        guard world.isCalm || world.now >= unpluggedUntil else { return retry() }
-        let random = RandomID.random(using: &world.noise)
-        let will = core.will(connection: random, at: clock.wall)
-        let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
-        guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
-        connection = made
-        isAboutToSayAgain = true
-        watch.connected(random)
-        world.after(world.delay()) { [unowned self] in
-            guard made.isClientThere, connection === made else { return }
-            world.say(name, "is connected")
-            post(.connected(connection: random))
-        }
-    }
-
-    private func retry() {
-        let run = run
-        let rest = max(0, min(unpluggedUntil - world.now, 5_000))
-        world.after(world.isCalm ? 100 : world.noise.milliseconds(50...2_000) + rest) { [unowned self] in
-            if self.run == run { connect() }
-        }
-    }
-
-    func cut(noticedAfter delay: Int64) {
-        guard let connection else { return }
-        world.broker.cut(connection, noticedAfter: delay)
-        lost(connection)
-    }
-
-    func connected(_ connection: Connection) {}
-
-    func lost(_ connection: Connection) {
-        guard connection === self.connection else { return }
-        self.connection = nil
-        watch.disconnected()
-        post(.disconnected)
-        retry()
-    }
-
-    var isConnected: Bool { connection != nil }
-
-    /// What a hostile broker shows on this connection.
-    func shown(_ topic: String, _ payload: [UInt8]) {
-        guard let connection else { return }
-        world.say("broker", "shows \(name) its own \(topic)")
-        world.broker.show(topic, payload, isRetained: false, to: connection)
-    }
-
-    func withhold() { connection?.isWithheld = true }
-
-    private func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
-        guard let connection else { return }
-        watch.asked(filters, barrier, of: id)
-        if world.fault == .barrierNotAwaited, let name = watch.connection {
-            let marker = BarrierMarker(connection: name, counter: barrier)
-            post(.subscribed(barrier: barrier))
-            post(.message(topic: Address.barrier(user).topic(in: SimulatedFleet.id), payload: marker.json))
-        }
-        var texts = filters.map { $0.text(in: SimulatedFleet.id) }
-        if world.fault == .subscriptionsIncomplete, world.noise.chance(10) {
-            texts.remove(at: world.noise.below(texts.count))
-        }
-        world.broker.subscribe(texts, token: barrier, on: connection)
-    }
-
-    func subscribed(_ token: Int64, on connection: Connection) {
-        guard connection === self.connection else { return }
-        watch.subscribed()
-        post(.subscribed(barrier: token))
-        if world.fault == .helloNotAwaited, let hello = ownHello(clock.wall) {
-            post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
-        }
-    }
-
-    func ownHello(_ time: Timestamp) -> [UInt8]? {
-        guard let name = watch.connection, let latest = try? world.controller.store.latest() else { return nil }
-        let topic = Address.hello(id).topic(in: SimulatedFleet.id)
-        let hello = Hello(
-            clock: ControllerClock(
-                fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: time),
-            device: id, connection: name, received: nil)
-        return try? SignedDocument(signing: hello.json, as: .hello, with: world.fleet.signingKey).wire
-    }
-
-    func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
-        guard connection === self.connection else { return }
-        let address = Address(topic: topic, in: SimulatedFleet.id)
-        visit(messageAt: topic)
-        watch.received(address, payload)
-        guard let payload = world.fault == nil ? payload : altered(payload, at: address) else { return }
-        world.say(name, "receives \(topic)")
-        if world.fault == .heartbeatsTakenForHello, address == .heartbeat, let hello = ownHello(clock.wall) {
-            post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
-        }
-        post(.message(topic: topic, payload: payload))
     }
 
     // MARK: The link

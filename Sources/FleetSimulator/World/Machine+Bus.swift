@@ -1,0 +1,127 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// The agent's client of the broker.
+extension Machine {
+    func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
+        guard let connection else { return }
+        world.say(name, "publishes \(address.path)")
+        let topic = address.topic(in: SimulatedFleet.id)
+        if world.fault == .oldMessagesSentAgain { sayAgain(topic, payload, retain, on: connection) }
+        world.broker.send(
+            topic, world.fault == .eventsCountedTwice ? countedTwice(payload, address) : payload, retain: retain,
+            on: connection)
+    }
+
+    /// As a client that keeps its old messages in flight does, behind the subscriptions of a new connection.
+    private func sayAgain(_ topic: String, _ payload: [UInt8], _ retain: Bool, on connection: Connection) {
+        if isAboutToSayAgain, topic.hasSuffix("/status") {
+            isAboutToSayAgain = false
+            world.broker.send(topic, payload, retain: retain, on: connection)
+            for old in lastSaid { world.broker.send(old.topic, old.payload, retain: true, on: connection) }
+            lastSaid = []
+        } else if topic.hasSuffix("/status") {
+            lastSaid = lastSaid.suffix(2) + [(topic, payload)]
+        }
+    }
+
+    func connect() {
+        guard let core, connection == nil else { return }
+        guard world.isCalm || world.now >= unpluggedUntil else { return retry() }
+        let random = RandomID.random(using: &world.noise)
+        let will = core.will(connection: random, at: clock.wall)
+        let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
+        guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
+        connection = made
+        isAboutToSayAgain = true
+        watch.connected(random)
+        world.after(world.delay()) { [unowned self] in
+            guard made.isClientThere, connection === made else { return }
+            world.say(name, "is connected")
+            post(.connected(connection: random))
+        }
+    }
+
+    private func retry() {
+        let run = run
+        let rest = max(0, min(unpluggedUntil - world.now, 5_000))
+        world.after(world.isCalm ? 100 : world.noise.milliseconds(50...2_000) + rest) { [unowned self] in
+            if self.run == run { connect() }
+        }
+    }
+
+    func cut(noticedAfter delay: Int64) {
+        guard let connection else { return }
+        world.broker.cut(connection, noticedAfter: delay)
+        lost(connection)
+    }
+
+    func connected(_ connection: Connection) {}
+
+    func lost(_ connection: Connection) {
+        guard connection === self.connection else { return }
+        self.connection = nil
+        watch.disconnected()
+        post(.disconnected)
+        retry()
+    }
+
+    var isConnected: Bool { connection != nil }
+
+    /// What a hostile broker shows on this connection.
+    func shown(_ topic: String, _ payload: [UInt8]) {
+        guard let connection else { return }
+        world.say("broker", "shows \(name) its own \(topic)")
+        world.broker.show(topic, payload, isRetained: false, to: connection)
+    }
+
+    func withhold() { connection?.isWithheld = true }
+
+    func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
+        guard let connection else { return }
+        watch.asked(filters, barrier, of: id)
+        if world.fault == .barrierNotAwaited, let name = watch.connection {
+            let marker = BarrierMarker(connection: name, counter: barrier)
+            post(.subscribed(barrier: barrier))
+            post(.message(topic: Address.barrier(user).topic(in: SimulatedFleet.id), payload: marker.json))
+        }
+        var texts = filters.map { $0.text(in: SimulatedFleet.id) }
+        if world.fault == .subscriptionsIncomplete, world.noise.chance(10) {
+            texts.remove(at: world.noise.below(texts.count))
+        }
+        world.broker.subscribe(texts, token: barrier, on: connection)
+    }
+
+    func subscribed(_ token: Int64, on connection: Connection) {
+        guard connection === self.connection else { return }
+        watch.subscribed()
+        post(.subscribed(barrier: token))
+        if world.fault == .helloNotAwaited, let hello = ownHello(clock.wall) {
+            post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
+        }
+    }
+
+    func ownHello(_ time: Timestamp) -> [UInt8]? {
+        guard let name = watch.connection, let latest = try? world.controller.store.latest() else { return nil }
+        let topic = Address.hello(id).topic(in: SimulatedFleet.id)
+        let hello = Hello(
+            clock: ControllerClock(
+                fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: time),
+            device: id, connection: name, received: nil)
+        return try? SignedDocument(signing: hello.json, as: .hello, with: world.fleet.signingKey).wire
+    }
+
+    func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
+        guard connection === self.connection else { return }
+        let address = Address(topic: topic, in: SimulatedFleet.id)
+        visit(messageAt: topic)
+        watch.received(address, payload)
+        guard let payload = world.fault == nil ? payload : altered(payload, at: address) else { return }
+        world.say(name, "receives \(topic)")
+        if world.fault == .heartbeatsTakenForHello, address == .heartbeat, let hello = ownHello(clock.wall) {
+            post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
+        }
+        post(.message(topic: topic, payload: payload))
+    }
+}
