@@ -1,5 +1,6 @@
-import FleetSimulator
 import Testing
+
+@testable import FleetSimulator
 
 @Suite("The protocol, explored by schedules of failures")
 struct ExploreTests {
@@ -27,6 +28,23 @@ struct ExploreTests {
     func kept(_ kept: KeptSchedule) throws {
         let (violation, _) = try Explorer().run(kept.schedule)
         #expect(violation == nil, "\(kept.what)")
+    }
+
+    @Test("a world that has run is let go, whatever its clients and connections know of each other")
+    func letGo() throws {
+        let workshop = try Workshop(SimulatedFleet())
+        for seed: UInt64 in 1...4 {
+            weak var machine: Machine?
+            weak var controller: Controller?
+            weak var person: Operator?
+            do {
+                let world = try World(Schedule(seed: seed), workshop)
+                _ = world.run()
+                (machine, controller, person) = (world.machines.first, world.controller, world.operators.first)
+                #expect(machine != nil && controller != nil && person != nil)
+            }
+            #expect(machine == nil && controller == nil && person == nil)
+        }
     }
 
     @Test("what is visited is counted, and what is not is named")
