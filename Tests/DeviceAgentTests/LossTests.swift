@@ -121,7 +121,7 @@ struct LossTests {
         for _ in 0..<8 { try device.wait(100) }
         #expect(try presences(device).count <= 1)
         device.published = []
-        for _ in 0..<2 { try device.wait(100) }
+        for _ in 0..<4 { try device.wait(100) }
         #expect(try !presences(device).isEmpty, "greeted so long ago, it may not be known any more")
 
         device = try TestDevice()
@@ -135,7 +135,7 @@ struct LossTests {
             try device.receiveNext()
         }
         #expect(device.published.filter { $0.address == .barrier(.device(device.device)) }.count == 1)
-        try device.wait(31)
+        try device.wait(38)
         while device.underWay?.isEmpty == false { try device.receiveNext() }
         #expect(device.published.filter { $0.address == .barrier(.device(device.device)) }.count == 2)
         let name = try #require(device.connection)

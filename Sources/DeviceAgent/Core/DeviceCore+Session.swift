@@ -1,4 +1,4 @@
-package import FleetProtocol
+import FleetProtocol
 
 extension DeviceCore {
     /// One connection to the broker.
@@ -13,6 +13,8 @@ extension DeviceCore {
         }
 
         let connection: RandomID
+        /// 0 to 249, from the connection's random name: by as many milliseconds, or thousandths, this device is later.
+        let draw: Int64
         let since: Timestamp
         var barriers: [Int64: Barrier] = [:]
         /// Barriers whose marker is under way.
@@ -53,26 +55,33 @@ extension DeviceCore {
 
         init(_ connection: RandomID, since: Timestamp, groups: [GroupID], running: Int64) {
             self.connection = connection
+            draw = Int64(connection.text.utf8.reduce(UInt32(7)) { $0 &* 31 &+ UInt32($1) } % 250)
             self.since = since
             self.groups = Set(groups)
-            retryDueAt = running + DeviceCore.firstRetry
+            retryDueAt = 0
+            retry(after: DeviceCore.firstRetry, running: running)
+        }
+
+        /// A controller that stays away is not told by the whole fleet at one moment either.
+        private mutating func retry(after pause: Int64, running: Int64) {
+            retryDueAt = running + pause + pause * draw / 1_000
         }
 
         /// A marker will be waited for.
         mutating func expectMarker(running: Int64) {
-            if !isWaiting { retryDueAt = running + DeviceCore.firstRetry }
+            if !isWaiting { retry(after: DeviceCore.firstRetry, running: running) }
         }
 
         /// A hello or a marker has come: with nothing more to wait for, the next hello is.
         mutating func answered(running: Int64) {
             guard !isWaiting else { return }
-            retryDueAt = running + DeviceCore.longestSilence
+            retry(after: DeviceCore.longestSilence, running: running)
             retryPause = DeviceCore.firstRetry
         }
 
         mutating func waitLonger(running: Int64) {
             retryPause = min(retryPause * 2, DeviceCore.longestRetry)
-            retryDueAt = running + retryPause
+            retry(after: retryPause, running: running)
         }
 
         mutating func hold(_ topic: String, _ payload: [UInt8]) {
@@ -192,7 +201,7 @@ extension DeviceCore {
     }
 
     /// Subscribes to all documents once more, so that the broker shows what it had dropped.
-    private mutating func fetchAgain() {
+    mutating func fetchAgain() {
         guard let session, session.isPastFirst else { return }
         let groups = session.groups.sorted()
         subscribe(
@@ -213,7 +222,7 @@ extension DeviceCore {
 
     /// A controller that was restored signs all it knows again before it greets anybody. What is of an earlier epoch by
     /// then is no wish of its any more, and it cannot withdraw what it does not know of.
-    private mutating func forgetEarlierEpochs() {
+    mutating func forgetEarlierEpochs() {
         guard let session, session.isPastFirst, let epoch = session.epoch else { return }
         for address in layers.addresses(before: epoch) {
             if case .desired(_, let app, _) = address, !session.fetched.contains(app) { continue }
@@ -259,166 +268,6 @@ extension DeviceCore {
         batch.effects.append(.subscribe(filters, barrier: number))
     }
 
-    /// Up to a quarter of a second, from the random name of the connection: a fleet that comes back together does not
-    /// report at one moment.
-    private var jitter: Int64 {
-        guard let session else { return 0 }
-        return Int64(session.connection.text.utf8.reduce(UInt32(7)) { $0 &* 31 &+ UInt32($1) } % 250)
-    }
-
-    // MARK: Presence
-
-    var presence: Presence? {
-        guard let session else { return nil }
-        return Presence(
-            state: .online, incarnation: enrollment.incarnation, boot: state.boot, connection: session.connection,
-            since: session.since, agent: agentVersion,
-            apps: state.apps.values.sorted { $0.id < $1.id }.map {
-                Presence.App(
-                    id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue),
-                    reported: session.reported[$0.id])
-            }, highest: state.highest > .zero ? state.highest : nil, documents: documents)
-    }
-
-    /// What the device has of what it has asked for; nil while it waits for some of it.
-    private var documents: Presence.Documents? {
-        guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else {
-            return nil
-        }
-        return layers.documents(of: session.fetched, trust: trust.version)
-    }
-
-    /// The will of a connection that is about to be made.
-    package func will(connection: RandomID, at time: Timestamp) -> Presence {
-        Presence(
-            state: .offline, incarnation: enrollment.incarnation, boot: state.boot, connection: connection, since: time,
-            agent: agentVersion, apps: [])
-    }
-
-    mutating func publishPresence(_ presenceState: Presence.State, at now: Now) {
-        guard let presence else { return }
-        let said = presenceState == .online ? presence : presence.will
-        batch.effects.append(.publish(.presence(.device(device)), said.json, retain: true))
-    }
-
-    /// An old will may arrive after this connection's presence: whoever is connected says so again.
-    mutating func receivedOwnPresence(_ payload: [UInt8]) {
-        guard !isEnding, let session, let said = try? Presence(json: payload, limit: Presence.maximumSize),
-            said.state == .offline,
-            session.barriers.values.allSatisfy({ if case .first = $0 { false } else { true } })
-        else { return }
-        batch.isPresenceDue = true
-    }
-
-    mutating func announceEnd(at now: Now) {
-        for id in processes.keys { batch.reportedApps.insert(id) }
-        processes = [:]
-        links = [:]
-        isEnding = true
-        publishPresence(.offline, at: now)
-        batch.isPresenceDue = false
-        batch.isClockDue = true
-    }
-
-    // MARK: Contact
-
-    mutating func receivedHello(_ payload: [UInt8], at now: Now) {
-        let address = Address.hello(device)
-        do {
-            let hello: Hello = try verified(payload, .hello)
-            try check(hello.clock, at: address)
-            guard hello.device == device, hello.connection == session?.connection else { return }
-            // The controller has come back, or only now, and does not know who is here until they speak: whoever was
-            // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
-            if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
-            // A hello can be replayed on its connection: only ever later ones are contact.
-            guard isLater(hello.clock) else { return }
-            contact(hello.clock, at: now)
-            session?.isGreeted = true
-            session?.answered(running: state.running.total)
-            let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
-            session?.epoch = epoch
-            forgetEarlierEpochs()
-            followMembership(at: now)
-            if let mark = hello.received { drop(through: mark) }
-            if hello.lost.contains(.statuses), session?.areReportsLive == true {
-                let due = state.running.total + jitter
-                session?.reportsDueAt = due
-            }
-            if hello.lost.contains(.documents) { fetchAgain() }
-            sendEvents(at: now)
-            settle(state.apps.keys, at: now)
-        } catch {
-            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
-        }
-    }
-
-    mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) {
-        do {
-            let heartbeat: Heartbeat = try verified(payload, .heartbeat)
-            try check(heartbeat.clock, at: .heartbeat)
-            // Only after a hello that answered this connection: a heartbeat says nothing of when it was sent.
-            guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
-            contact(heartbeat.clock, at: now)
-            settle(state.apps.keys, at: now)
-        } catch {
-            dismiss(Address.heartbeat.topic(in: enrollment.fleet), payload, error, at: now)
-        }
-    }
-
-    mutating func receivedMark(_ payload: [UInt8], at now: Now) {
-        let address = Address.received(device)
-        do {
-            let received: Received = try verified(payload, .received)
-            guard received.fleet == enrollment.fleetUUID, received.topic == address.topic(in: enrollment.fleet) else {
-                throw FleetProtocolError(.mismatch, "another fleet's or device's")
-            }
-            drop(through: received.mark)
-        } catch {
-            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
-        }
-    }
-
-    /// Not again at once: a controller that greets every presence would never come to an end with this device.
-    private mutating func answerGreeting() {
-        if let answered = session?.greetingAnsweredAt, state.running.total - answered < Self.greetingInterval {
-            session?.greetingDueAt = answered + Self.greetingInterval
-            return
-        }
-        session?.greetingAnsweredAt = state.running.total
-        session?.greetingDueAt = nil
-        batch.isPresenceDue = true
-    }
-
-    /// Answers a greeting that had to wait.
-    mutating func answerLateGreeting() {
-        if let due = session?.greetingDueAt, state.running.total >= due { answerGreeting() }
-    }
-
-    private func isLater(_ clock: ControllerClock) -> Bool {
-        session?.controllerTime.map { clock.at > $0 } ?? true
-    }
-
-    private mutating func contact(_ clock: ControllerClock, at now: Now) {
-        session?.controllerTime = clock.at
-        state.contact = Contact(running: state.running.total, wall: now.wall)
-        state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
-        batch.isClockDue = true
-    }
-
-    private func check(_ clock: ControllerClock, at address: Address) throws {
-        guard clock.fleet == enrollment.fleetUUID, clock.topic == address.topic(in: enrollment.fleet) else {
-            throw FleetProtocolError(.mismatch, "another fleet's or device's")
-        }
-    }
-
-    private func verified<Content: JSONReadable>(_ payload: [UInt8], _ kind: SignedDocument.Kind) throws -> Content {
-        let signed = try SignedDocument(wire: payload)
-        guard signed.kind == kind else { throw FleetProtocolError(.mismatch, "a document of another kind") }
-        guard let key = trust.key(signed.keyID) else {
-            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
-        }
-        guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
-        return try Content(json: signed.payload, limit: SignedDocument.maximumSize)
-    }
+    /// Up to a quarter of a second: a fleet that comes back together does not report at one moment.
+    var jitter: Int64 { session?.draw ?? 0 }
 }

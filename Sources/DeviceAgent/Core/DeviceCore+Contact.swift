@@ -1,0 +1,160 @@
+package import FleetProtocol
+
+/// What device and controller say to each other about being there.
+extension DeviceCore {
+    // MARK: Presence
+
+    var presence: Presence? {
+        guard let session else { return nil }
+        return Presence(
+            state: .online, incarnation: enrollment.incarnation, boot: state.boot, connection: session.connection,
+            since: session.since, agent: agentVersion,
+            apps: state.apps.values.sorted { $0.id < $1.id }.map {
+                Presence.App(
+                    id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue),
+                    reported: session.reported[$0.id])
+            }, highest: state.highest > .zero ? state.highest : nil, documents: documents)
+    }
+
+    /// What the device has of what it has asked for; nil while it waits for some of it.
+    private var documents: Presence.Documents? {
+        guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else {
+            return nil
+        }
+        return layers.documents(of: session.fetched, trust: trust.version)
+    }
+
+    /// The will of a connection that is about to be made.
+    package func will(connection: RandomID, at time: Timestamp) -> Presence {
+        Presence(
+            state: .offline, incarnation: enrollment.incarnation, boot: state.boot, connection: connection, since: time,
+            agent: agentVersion, apps: [])
+    }
+
+    mutating func publishPresence(_ presenceState: Presence.State, at now: Now) {
+        guard let presence else { return }
+        let said = presenceState == .online ? presence : presence.will
+        batch.effects.append(.publish(.presence(.device(device)), said.json, retain: true))
+    }
+
+    /// An old will may arrive after this connection's presence: whoever is connected says so again.
+    mutating func receivedOwnPresence(_ payload: [UInt8]) {
+        guard !isEnding, let session, let said = try? Presence(json: payload, limit: Presence.maximumSize),
+            said.state == .offline,
+            session.barriers.values.allSatisfy({ if case .first = $0 { false } else { true } })
+        else { return }
+        batch.isPresenceDue = true
+    }
+
+    mutating func announceEnd(at now: Now) {
+        for id in processes.keys { batch.reportedApps.insert(id) }
+        processes = [:]
+        links = [:]
+        isEnding = true
+        publishPresence(.offline, at: now)
+        batch.isPresenceDue = false
+        batch.isClockDue = true
+    }
+
+    // MARK: Contact
+
+    mutating func receivedHello(_ payload: [UInt8], at now: Now) {
+        let address = Address.hello(device)
+        do {
+            let hello: Hello = try verified(payload, .hello)
+            try check(hello.clock, at: address)
+            guard hello.device == device, hello.connection == session?.connection else { return }
+            // The controller has come back, or only now, and does not know who is here until they speak: whoever was
+            // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
+            if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
+            // A hello can be replayed on its connection: only ever later ones are contact.
+            guard isLater(hello.clock) else { return }
+            contact(hello.clock, at: now)
+            session?.isGreeted = true
+            session?.answered(running: state.running.total)
+            let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
+            session?.epoch = epoch
+            forgetEarlierEpochs()
+            followMembership(at: now)
+            if let mark = hello.received { drop(through: mark) }
+            if hello.lost.contains(.statuses), session?.areReportsLive == true {
+                let due = state.running.total + jitter
+                session?.reportsDueAt = due
+            }
+            if hello.lost.contains(.documents) { fetchAgain() }
+            sendEvents(at: now)
+            settle(state.apps.keys, at: now)
+        } catch {
+            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
+        }
+    }
+
+    mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) {
+        do {
+            let heartbeat: Heartbeat = try verified(payload, .heartbeat)
+            try check(heartbeat.clock, at: .heartbeat)
+            // Only after a hello that answered this connection: a heartbeat says nothing of when it was sent.
+            guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
+            contact(heartbeat.clock, at: now)
+            settle(state.apps.keys, at: now)
+        } catch {
+            dismiss(Address.heartbeat.topic(in: enrollment.fleet), payload, error, at: now)
+        }
+    }
+
+    mutating func receivedMark(_ payload: [UInt8], at now: Now) {
+        let address = Address.received(device)
+        do {
+            let received: Received = try verified(payload, .received)
+            guard received.fleet == enrollment.fleetUUID, received.topic == address.topic(in: enrollment.fleet) else {
+                throw FleetProtocolError(.mismatch, "another fleet's or device's")
+            }
+            drop(through: received.mark)
+        } catch {
+            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
+        }
+    }
+
+    /// Not again at once: a controller that greets every presence would never come to an end with this device.
+    private mutating func answerGreeting() {
+        if let answered = session?.greetingAnsweredAt, state.running.total - answered < Self.greetingInterval {
+            session?.greetingDueAt = answered + Self.greetingInterval
+            return
+        }
+        session?.greetingAnsweredAt = state.running.total
+        session?.greetingDueAt = nil
+        batch.isPresenceDue = true
+    }
+
+    /// Answers a greeting that had to wait.
+    mutating func answerLateGreeting() {
+        if let due = session?.greetingDueAt, state.running.total >= due { answerGreeting() }
+    }
+
+    private func isLater(_ clock: ControllerClock) -> Bool {
+        session?.controllerTime.map { clock.at > $0 } ?? true
+    }
+
+    private mutating func contact(_ clock: ControllerClock, at now: Now) {
+        session?.controllerTime = clock.at
+        state.contact = Contact(running: state.running.total, wall: now.wall)
+        state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
+        batch.isClockDue = true
+    }
+
+    private func check(_ clock: ControllerClock, at address: Address) throws {
+        guard clock.fleet == enrollment.fleetUUID, clock.topic == address.topic(in: enrollment.fleet) else {
+            throw FleetProtocolError(.mismatch, "another fleet's or device's")
+        }
+    }
+
+    private func verified<Content: JSONReadable>(_ payload: [UInt8], _ kind: SignedDocument.Kind) throws -> Content {
+        let signed = try SignedDocument(wire: payload)
+        guard signed.kind == kind else { throw FleetProtocolError(.mismatch, "a document of another kind") }
+        guard let key = trust.key(signed.keyID) else {
+            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
+        }
+        guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
+        return try Content(json: signed.payload, limit: SignedDocument.maximumSize)
+    }
+}
