@@ -73,11 +73,12 @@ let package = Package(
             swiftSettings: settings),
 
         // The controller and its operators
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
             name: "FleetHome", dependencies: ["FleetProtocol", .crypto, .cryptoExtras], swiftSettings: settings),
         .target(
             name: "FleetController",
-            dependencies: ["FleetProtocol", "FleetHome", "Mosquitto", .grdb, .logging, .serviceLifecycle],
+            dependencies: ["CSQLite", "FleetProtocol", "FleetHome", "Mosquitto", .grdb, .logging, .serviceLifecycle],
             swiftSettings: settings),
         .executableTarget(
             name: "fleet-controller",

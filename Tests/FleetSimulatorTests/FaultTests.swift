@@ -13,7 +13,7 @@ struct FaultTests {
         .endNotAnnounced: 40, .subscriptionsIncomplete: 9, .deliveriesLost: 1, .gainsFirst: 12, .lossesLast: 206,
         .displaysNotAnswered: 10, .tombstonesIgnored: 18, .signaturesNotChecked: 274, .barrierNotAwaited: 28,
         .helloNotAwaited: 5, .helloOfAnyConnection: 11, .heartbeatsTakenForHello: 28, .heartbeatsIgnored: 31,
-        .marksIgnored: 1, .ownPresenceIgnored: 4390, .revisionsNotCompared: 1001, .topicsNotCompared: 38,
+        .marksIgnored: 1, .ownPresenceIgnored: 12050, .revisionsNotCompared: 1001, .topicsNotCompared: 38,
         .fleetsNotCompared: 1, .membershipIgnored: 6, .groupMetaIgnored: 251, .trustIgnored: 1, .ticksDropped: 159,
         .wallClockTrusted: 79, .wrongCodesTaken: 1255, .acknowledgementsDropped: 1, .returnsDropped: 2,
         .readyDropped: 1, .retireIgnored: 12, .attemptsDropped: 5, .answersNotResumed: 4, .answersBeforeCommit: 4,

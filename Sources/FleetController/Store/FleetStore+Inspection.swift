@@ -51,8 +51,9 @@ extension FleetStore {
         try transaction { transaction in
             let session = try transaction.session()
             return Set(
-                try transaction.devices(named: nil, after: "", limit: 100_000)
-                    .filter { Connectivity(state: $0.state, session: session) == .online }.map(\.name))
+                try transaction.rows("SELECT name FROM devices WHERE state = ?", [session]).map {
+                    DeviceID(unchecked: $0[0])
+                })
         }
     }
 

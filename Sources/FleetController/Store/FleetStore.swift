@@ -1,3 +1,4 @@
+import CSQLite
 import FleetProtocol
 import GRDB
 
@@ -19,6 +20,7 @@ package final class FleetStore {
     /// - Parameter isExpected: Whether there has been one already: a new one would have forgotten what is wanted.
     package init(path: String, isExpected: Bool = false) throws {
         self.path = path
+        _ = Self.isSQLiteConfigured
         try Self.checkFile(path, isExpected: isExpected)
         Self.claimFile(path)
         var configuration = Configuration()
@@ -47,6 +49,7 @@ package final class FleetStore {
     /// A store that lives as long as its object.
     package init() throws {
         path = ":memory:"
+        _ = Self.isSQLiteConfigured
         database = try DatabaseQueue()
         try Schema.migrator.migrate(database)
     }
@@ -55,8 +58,14 @@ package final class FleetStore {
     package init(copying other: FleetStore) throws {
         path = ":memory:"
         database = try DatabaseQueue()
-        try other.database.backup(to: database)
+        // Not by a reader: going to and from read-only makes SQLite prepare all statements anew.
+        try other.database.writeWithoutTransaction { from in
+            try database.writeWithoutTransaction { try from.backup(to: $0) }
+        }
     }
+
+    /// Once in a process, before its first database. SQLite refuses what comes too late, and works as well without.
+    private static let isSQLiteConfigured = fleetbus_sqlite_without_memory_statistics() == SQLITE_OK
 
     /// Forgets everything, but keeps what was prepared: for many short lives of a store in memory.
     package func empty() throws {
@@ -70,6 +79,9 @@ package final class FleetStore {
         }
         cache.removeAll()
     }
+
+    /// Forgets what does not stand in the tables, as a process does that starts again.
+    package func forgetCaches() { cache.removeAll() }
 
     package func close() throws { try database.close() }
 

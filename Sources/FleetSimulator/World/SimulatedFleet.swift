@@ -16,8 +16,10 @@ struct SimulatedFleet: Sendable {
     let strangerKey: SigningKey
     /// As the root key has renewed them: a further key is trusted, then it signs.
     let identities: [FleetIdentity]
+    private let signingKeys: [VerifyingKey]
     let trust: SignedDocument
     let checked: SignatureCheck
+    private let known = Known()
 
     init() throws {
         var random = SplitMix64(seed: 7)
@@ -36,11 +38,23 @@ struct SimulatedFleet: Sendable {
             wires.append(try SignedDocument(signing: document.json, as: .trust, with: rootKey))
         }
         trust = wires[0]
+        signingKeys = stages.map { $0[0].publicKey }
         identities = try zip(stages, wires).map { [uuid] keys, trust in
             try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: keys[0], trustWire: trust.wire)
         }
-        let known = Known()
-        checked = SharedVerification(SignatureCheck { document, key in known.isValid(document, key) }).check
+        checked = SharedVerification(SignatureCheck { [known] document, key in known.isValid(document, key) }).check
+    }
+
+    private static let signedTopics = ["desired/", "control/hello/", "control/heartbeat", "control/received/"].map {
+        Address.prefix(of: id) + $0
+    }
+
+    /// Takes it as checked that a message was signed by the key of that stage, which has signed it just now.
+    func vouch(for wire: [UInt8], at topic: String, stage: Int) {
+        guard Self.signedTopics.contains(where: topic.hasPrefix), let document = try? SignedDocument(wire: wire) else {
+            return
+        }
+        known.note(document, signingKeys[stage])
     }
 
     private final class Known: Sendable {
@@ -62,11 +76,19 @@ struct SimulatedFleet: Sendable {
             let question = Question(document: document, key: key)
             if let known = answers.withLock({ $0[question] }) { return known }
             let isValid = document.isSigned(by: key)
+            keep(question, isValid)
+            return isValid
+        }
+
+        func note(_ document: SignedDocument, _ key: VerifyingKey) {
+            keep(Question(document: document, key: key), true)
+        }
+
+        private func keep(_ question: Question, _ isValid: Bool) {
             answers.withLock { answers in
-                if answers.count > 10_000 { answers.removeAll() }
+                if answers.count > 10_000 { answers.removeAll(keepingCapacity: true) }
                 answers[question] = isValid
             }
-            return isValid
         }
     }
 }
