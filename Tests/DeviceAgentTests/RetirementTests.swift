@@ -153,4 +153,29 @@ struct RetirementTests {
         try device.apply(.all, mail, .auth, .auth(.authorized))
         #expect(try device.status(mail).authState == .authorized)
     }
+
+    @Test("a limit that has passed when it comes wipes with the passing of time, not before it can be withdrawn")
+    func passedLimit() throws {
+        for isWithdrawn in [true, false] {
+            var device = try TestDevice()
+            try device.connect()
+            var value = SecureServicesValue()
+            value.offline = SecureServicesValue.Offline(wipeAfter: 100)
+            try device.apply(.all, mail, .auth, .auth(.authorized))
+            try device.launch(mail)
+            // Nothing of the controller's arrives by itself any more.
+            device.underWay = []
+            try device.wait(200)
+            func say(_ aspect: Aspect, _ content: DesiredDocument.Content) throws {
+                try device.say(
+                    .desired(.all, mail, aspect), try device.fleet.document(.desired(.all, mail, aspect), content))
+            }
+            try say(.secureServices, .aspect(DesiredValue(.secureServices(value))))
+            try say(.config, .aspect(DesiredValue(.config(["a": "b"]))))
+            #expect(device.keys == [mail])
+            if isWithdrawn { try say(.secureServices, .tombstone) }
+            try device.handle(.tick)
+            #expect(device.keys == (isWithdrawn ? [mail] : []))
+        }
+    }
 }

@@ -54,6 +54,19 @@ struct DeviceTests {
         #expect(try marks(world).last?.number == 9)
     }
 
+    @Test("what a device has said before it was removed is not missed when it is enrolled again")
+    func gapsOfRemoved() throws {
+        let world = try World()
+        world.connect()
+        for number in [1, 2] { world.event(till, mail, number: Int64(number)) }
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        try world.body(.enroll, #"{"device":"till-1"}"#)
+        world.event(till, mail, number: 3, oldest: 3)
+        world.pass(seconds: 1)
+        #expect(try marks(world).last?.number == 3)
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"] == [])
+    }
+
     @Test("each connection of a device has one hello, signed, with how far its events are stored")
     func hello() throws {
         let world = try World()
@@ -248,7 +261,7 @@ struct DeviceTests {
         #expect(warnings.first?.stringValue?.contains("never given out") == true)
     }
 
-    @Test("a removed device is gone from store and broker, and cleared again if it speaks")
+    @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")
     func removal() throws {
         let world = try World()
         world.connect()
@@ -257,7 +270,13 @@ struct DeviceTests {
         try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
         try world.apply(mail, "device/till-1", .config, #"{"values":{}}"#)
         try world.body(.deviceRemove, #"{"device":"till-1"}"#)
-        #expect(world.retained.keys.filter { $0.contains("till-1") }.isEmpty)
+        let left = world.retained.keys.filter { $0.contains("till-1") }
+        let told = [Address.membership(till), .desired(.device(till), mail, .config)]
+        #expect(left.sorted() == told.map(world.identity.topic).sorted())
+        for topic in left {
+            let signed = try SignedDocument(wire: try #require(world.retained[topic]))
+            #expect(try DesiredDocument(payload: signed.payload, in: world.identity.fleetID).isTombstone)
+        }
         #expect(try world.body(.devices, "{}")["devices"] == [])
         #expect(try world.body(.groups, "{}")["groups"]?.arrayValue?.first?["devices"] == [])
         world.online(till)
@@ -266,6 +285,27 @@ struct DeviceTests {
         try world.body(.enroll, #"{"device":"till-1"}"#)
         world.online(till)
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
+    }
+
+    @Test("a device that was enrolled since is one of the fleet, also where a backup has it as removed")
+    func enrolledSince() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, incarnation: 1)
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        // Nobody has given this out, as far as the controller knows.
+        world.online(till, incarnation: 2)
+        #expect(world.retained[world.identity.topic(.presence(.device(till)))] == nil)
+        #expect(try world.body(.devices, "{}")["devices"] == [])
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 1)
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2)
+        #expect(try world.body(.devices, "{}")["devices"] == [], "the home has not given out another since")
+        // Removing what is removed is done already.
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
     }
 
     @Test("reports that cannot be read disturb nothing, and more apps than one may have are left out")

@@ -62,5 +62,40 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(3_069, .retire(0, 1)),
                     .init(3_092, .request(0, .apply(app: 1, .all, aspect: 0, variant: 2, isBased: false))),
                 ])),
+        KeptSchedule(
+            what: "a device that was removed and enrolled again follows nothing that was for the removed one",
+            schedule: Schedule(
+                seed: 200, devices: 1, apps: 1,
+                steps: [
+                    .init(3_000, .request(0, .apply(app: 0, .device(0), aspect: 2, variant: 1, isBased: false))),
+                    .init(3_100, .request(0, .group(0, priority: 1, members: 1))),
+                    .init(6_000, .remove(0)), .init(9_000, .enroll(0, isNew: false)),
+                ])),
+        KeptSchedule(
+            what: "a device that was enrolled again is one of the fleet, though the backup has it as removed",
+            schedule: Schedule(
+                seed: 3_613, devices: 1, apps: 2,
+                steps: [
+                    .init(5_456, .remove(0)), .init(7_315, .backUpController), .init(18_884, .enroll(0, isNew: false)),
+                    .init(25_000, .putBackController),
+                ])),
+        KeptSchedule(
+            what: "what was said of an incarnation that the controller never heard is cleared with the removed device",
+            schedule: Schedule(
+                seed: 5_309, devices: 1, apps: 2,
+                steps: [
+                    .init(1_322, .crashController(effects: 8, downFor: 472)), .init(1_342, .enroll(0, isNew: false)),
+                    .init(1_531, .remove(0)),
+                ])),
+        KeptSchedule(
+            what: "a limit that comes when it has passed, and is withdrawn at once, wipes nobody",
+            schedule: Schedule(
+                seed: 14_197, devices: 4, apps: 2, broker: .lossy,
+                steps: [
+                    .init(51_286, .crashApp(0, 1)), .init(53_604, .crashController(effects: 5, downFor: 180_877)),
+                    .init(55_387, .request(0, .deleteGroup(1))),
+                    .init(57_763, .request(0, .apply(app: 0, .all, aspect: 3, variant: 4, isBased: false))),
+                    .init(253_494, .request(0, .delete(app: 0, .all))),
+                ])),
     ]
 }

@@ -22,26 +22,31 @@ extension DeviceCore {
     /// Brings the state of apps in line with what their layers say; the apps are told at the end of the moment. What would
     /// loosen anything waits until the broker has shown all of it and the controller has confirmed it.
     ///
-    /// - Parameter aspect: The only one whose documents have changed; nil when anything may have.
-    mutating func settle(_ ids: some Sequence<AppID>, _ aspect: Aspect? = nil, at now: Now) {
+    /// - Parameters:
+    ///   - aspect: The only one whose documents have changed; nil when anything may have.
+    ///   - isWiping: Whether apps that are out of contact for too long are wiped: as time passes, and not because something
+    ///     has come, since what comes next may be contact, or withdraw the limit.
+    mutating func settle(
+        _ ids: some Sequence<AppID>, _ aspect: Aspect? = nil, isWiping: Bool = false, at now: Now
+    ) {
         var isAuthorizationChanged = false
         for id in ids.sorted() {
             let before = state.apps[id]?.authState
-            settleAlone(id, aspect, at: now)
+            settleAlone(id, aspect, isWiping: isWiping, at: now)
             if state.apps[id]?.authState != before { isAuthorizationChanged = true }
         }
         // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's.
         guard isAuthorizationChanged else { return }
-        for id in state.apps.keys.sorted() { settleAlone(id, at: now) }
+        for id in state.apps.keys.sorted() { settleAlone(id, nil, isWiping: isWiping, at: now) }
     }
 
-    private mutating func settleAlone(_ id: AppID, _ aspect: Aspect? = nil, at now: Now) {
+    private mutating func settleAlone(_ id: AppID, _ aspect: Aspect?, isWiping: Bool, at now: Now) {
         guard var app = state.apps[id] else { return }
         let before = app
         let wishes = layers.wishes(for: id)
         let isCertain = isCertain(of: id)
         settleManaged(&app, wishes, isCertain)
-        settleAuth(&app, wishes, isCertain, at: now)
+        settleAuth(&app, wishes, isCertain, isWiping: isWiping, at: now)
         // What the app has done itself needs nobody's confirmation.
         let isKnown = isCertain || app.latch?.reason == .selfRetired
         // A self-retirement speaks to every policy.
@@ -116,7 +121,7 @@ extension DeviceCore {
     // MARK: Authorization
 
     private mutating func settleAuth(
-        _ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool, at now: Now
+        _ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool, isWiping: Bool, at now: Now
     ) {
         let documents = wishes[.auth]
         let deciding = documents.first(where: \.isRetirement) ?? documents.first
@@ -124,7 +129,9 @@ extension DeviceCore {
         if app.latch == nil {
             if let deciding, deciding.isRetirement {
                 latch(&app, change: deciding.change, reason: .policy, message: deciding.authMessage, at: now)
-            } else if let limit = app.secureServices.offline?.wipeAfter, let gone = runningSinceContact, gone >= limit {
+            } else if isWiping, let limit = app.secureServices.offline?.wipeAfter, let gone = runningSinceContact,
+                gone >= limit
+            {
                 latch(
                     &app, change: state.highest, reason: .outOfContact,
                     message: "This device has been out of contact for too long.", at: now)

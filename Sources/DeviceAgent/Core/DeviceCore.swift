@@ -117,7 +117,7 @@ package struct DeviceCore: Sendable {
         for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) {
             batch.keyEffects.append(app.hasKeys ? .createKeys(id) : .destroyKeys(id))
         }
-        settle(self.state.apps.keys, at: now)
+        settle(self.state.apps.keys, isWiping: true, at: now)
     }
 
     package var device: DeviceID { enrollment.device }
@@ -180,7 +180,7 @@ package struct DeviceCore: Sendable {
     package func isRunning(_ app: AppID) -> Bool { processes[app] != nil }
 
     private mutating func tick(at now: Now) {
-        settle(state.apps.keys, at: now)
+        settle(state.apps.keys, isWiping: true, at: now)
         if let due = session?.eventsDueAt, state.running.total >= due { sendEvents(at: now) }
         answerLateGreeting()
         retryUnanswered()

@@ -11,6 +11,7 @@ enum Report {
 struct Collector {
     let transaction: FleetStore.Transaction
     let identity: FleetIdentity
+    let enrolments: [DeviceID: Int64]
     let session: Int64
     /// The highest revision that was ever given out.
     let latest: Revision
@@ -55,10 +56,12 @@ struct Collector {
     static let settling: Int64 = 30
 
     init(
-        _ transaction: FleetStore.Transaction, _ identity: FleetIdentity, isRestoring: Bool, now: Timestamp
+        _ transaction: FleetStore.Transaction, _ identity: FleetIdentity, _ enrolments: [DeviceID: Int64],
+        isRestoring: Bool, now: Timestamp
     ) throws {
         self.transaction = transaction
         self.identity = identity
+        self.enrolments = enrolments
         session = try transaction.session()
         latest = try transaction.latest()
         self.isRestoring = isRestoring
@@ -214,9 +217,14 @@ struct Collector {
         _ name: DeviceID, incarnation: Int64, boot: Int64, topic: String?
     ) throws -> DeviceRow? {
         if let known = try transaction.device(name) { return known }
-        if try transaction.isRemoved(name) {
-            if let topic { leftovers.append(topic) }
-            return nil
+        if let removed = try transaction.removedIncarnation(of: name) {
+            guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
+                if let topic { leftovers.append(topic) }
+                needsEnrolments = needsEnrolments || incarnation > removed
+                return nil
+            }
+            // Enrolled since, and this store has no memory of it: it was put back from a backup.
+            try transaction.readmit(name)
         }
         needsEnrolments = true
         return try transaction.addDevice(name, incarnation: incarnation, boot: boot)

@@ -62,7 +62,8 @@ extension ControllerCore {
     private mutating func collect(_ reports: inout [Report], _ turn: inout Turn) throws {
         guard !reports.isEmpty else { return }
         let collector = try store.transaction { transaction in
-            var collector = try Collector(transaction, identity, isRestoring: isRestoring, now: turn.now)
+            var collector = try Collector(
+                transaction, identity, enrolments, isRestoring: isRestoring, now: turn.now)
             for report in reports { try collector.collect(report) }
             return collector
         }

@@ -14,7 +14,7 @@ package struct ControllerCore: ~Copyable {
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
     var isRestoring: Bool
     /// The incarnations that the home has given out, as far as it was asked.
-    var enrolments: [DeviceID: Int64] = [:]
+    var enrolments: [DeviceID: Int64]
     /// Answers to questions, for those who ask again: they change nothing, so memory is enough.
     var answers = AnswerCache()
     var schedule = Schedule()
@@ -34,8 +34,10 @@ package struct ControllerCore: ~Copyable {
         case serving(Serving)
     }
 
+    /// - Parameter enrolments: What the home has given out: it decides whether a device that the store has as removed is.
     package init(
-        store: FleetStore, identity: FleetIdentity, instance: RandomID, isRestoring: Bool, startedAt: Timestamp
+        store: FleetStore, identity: FleetIdentity, instance: RandomID, enrolments: [DeviceID: Int64] = [:],
+        isRestoring: Bool, startedAt: Timestamp
     ) throws {
         signedTime = try store.transaction { transaction in
             try transaction.adopt(identity.fleet)
@@ -45,6 +47,7 @@ package struct ControllerCore: ~Copyable {
         self.store = store
         self.identity = identity
         self.instance = instance
+        self.enrolments = enrolments
         self.isRestoring = isRestoring
         self.startedAt = startedAt
     }

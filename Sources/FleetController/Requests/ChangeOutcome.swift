@@ -53,7 +53,7 @@ struct ChangeOutcome {
             try enroll(device, identity, transaction, enrolments[device])
         case .deviceRemove:
             let device = try DeviceRequest(json: body, limit: limit).device
-            try remove(device, identity, transaction, now)
+            try remove(device, change(nil), enrolments[device], now)
         case .groups, .devices, .apps, .policies, .status, .progress, .history: break
         }
     }
@@ -88,20 +88,24 @@ struct ChangeOutcome {
             ]))
     }
 
-    private mutating func remove(
-        _ name: DeviceID, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ now: Timestamp
-    ) throws {
-        let documents = try transaction.documents(on: .device(name))
-        guard try transaction.device(name) != nil || !documents.isEmpty else {
+    /// What it was told is withdrawn by tombstones, as for a device that stays: one that is enrolled again under this name
+    /// may have it on its disk, or be shown it by a broker.
+    private mutating func remove(_ name: DeviceID, _ change: DesiredChange, _ enrolled: Int64?, _ now: Timestamp) throws
+    {
+        let transaction = change.transaction
+        var change = change
+        let documents = try transaction.documents(on: .device(name)).filter { !$0.isTombstone }
+        guard try transaction.device(name) != nil || !documents.isEmpty || transaction.isRemoved(name) else {
             throw Response.Failure(.notFound, "there is no device \(name)", at: "device")
         }
-        for document in documents {
-            try transaction.removeDocument(at: document.address)
-            cleared.append(document.address)
-        }
+        for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
-        cleared += try transaction.removeDevice(name, at: now).map { .reply(name, $0, .status) }
+        cleared += try transaction.removeDevice(name, enrolled: enrolled ?? 0, at: now).map {
+            .reply(name, $0, .status)
+        }
         cleared.append(.presence(.device(name)))
+        try change.finish()
+        issued = change.issued
         removed = [name]
         answer = Answer(JSONValue.object(["device": .string(name.text)]))
     }

@@ -27,8 +27,10 @@ actor ControllerEngine {
             trustWire: home.trust().wire)
         store = try FleetStore(path: home.databasePath, isExpected: isDatabaseExpected)
         try store.verifyDocuments(for: identity)
+        // Should they not be readable, that is said when they are asked for.
         core = try ControllerCore(
-            store: store, identity: identity, instance: .random(), isRestoring: isRestoring, startedAt: .current())
+            store: store, identity: identity, instance: .random(), enrolments: (try? Self.enrolments(home)) ?? [:],
+            isRestoring: isRestoring, startedAt: .current())
         will = core.will
     }
 
@@ -49,9 +51,10 @@ actor ControllerEngine {
         if !messages.isEmpty { handle(.messages(messages)) }
     }
 
-    func readEnrolments() throws {
-        let devices = try home.devices()
-        handle(.enrolments(Dictionary(devices.map { ($0.device, $0.incarnation) }) { $1 }))
+    func readEnrolments() throws { handle(.enrolments(try Self.enrolments(home))) }
+
+    private static func enrolments(_ home: FleetHome) throws -> [DeviceID: Int64] {
+        Dictionary(try home.devices().map { ($0.device, $0.incarnation) }) { $1 }
     }
 
     func close() throws { try store.close() }

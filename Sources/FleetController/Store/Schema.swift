@@ -12,6 +12,15 @@ enum Schema {
         migrator.registerMigration("2 signed time") {
             try $0.execute(sql: "ALTER TABLE meta ADD COLUMN signed_at INTEGER NOT NULL DEFAULT 0")
         }
+        // A device that speaks as a later incarnation has been enrolled since; of earlier removals it is not known. is_back:
+        // enrolled again, and remembered for what was forgotten of it.
+        migrator.registerMigration("3 incarnation of removed devices") {
+            try $0.execute(
+                sql: """
+                    ALTER TABLE removed_devices ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 9007199254740991;
+                    ALTER TABLE removed_devices ADD COLUMN is_back INTEGER NOT NULL DEFAULT 0 CHECK (is_back IN (0, 1));
+                    """)
+        }
         return migrator
     }
 

@@ -41,21 +41,38 @@ extension FleetStore.Transaction {
             .compactMap(Self.device)
     }
 
-    /// Takes a device and all that it has said out of the store; answers which apps it had.
-    func removeDevice(_ name: DeviceID, at time: Timestamp) throws -> [AppID] {
-        try run("INSERT OR REPLACE INTO removed_devices (name, at) VALUES (?, ?)", [name.text, time.milliseconds])
-        guard let device = try device(name) else { return [] }
+    /// Takes a device and all that it has said out of the store; answers which apps it had. `enrolled` is the incarnation
+    /// that it was last enrolled with, as far as that is known.
+    func removeDevice(_ name: DeviceID, enrolled: Int64, at time: Timestamp) throws -> [AppID] {
+        let device = try device(name)
+        try run(
+            """
+            INSERT INTO removed_devices (name, at, incarnation) VALUES (?, ?, ?)
+            ON CONFLICT DO UPDATE SET
+                at = excluded.at, incarnation = max(incarnation, excluded.incarnation), is_back = 0
+            """, [name.text, time.milliseconds, max(enrolled, device?.incarnation ?? 0, device?.enrolled ?? 0)])
+        guard let device else { return [] }
         let apps = try apps(of: device)
         try run("DELETE FROM devices WHERE id = ?", [device.id])
         cache.devices[name] = nil
         return apps
     }
 
-    func isRemoved(_ name: DeviceID) throws -> Bool {
-        try number("SELECT 1 FROM removed_devices WHERE name = ?", [name.text]) != nil
+    func isRemoved(_ name: DeviceID) throws -> Bool { try removedIncarnation(of: name) != nil }
+
+    /// The last incarnation of a device that was removed, and has not been enrolled since.
+    func removedIncarnation(of name: DeviceID) throws -> Int64? {
+        try number("SELECT incarnation FROM removed_devices WHERE name = ? AND NOT is_back", [name.text])
     }
 
-    func readmit(_ name: DeviceID) throws { try run("DELETE FROM removed_devices WHERE name = ?", [name.text]) }
+    /// Whether what a device has said as this incarnation was forgotten when it was removed.
+    func isForgotten(_ name: DeviceID, incarnation: Int64) throws -> Bool {
+        try number("SELECT 1 FROM removed_devices WHERE name = ? AND incarnation >= ?", [name.text, incarnation]) != nil
+    }
+
+    func readmit(_ name: DeviceID) throws {
+        try run("UPDATE removed_devices SET is_back = 1 WHERE name = ?", [name.text])
+    }
 
     func apps(of device: DeviceRow) throws -> [AppID] {
         try rows(

@@ -2,6 +2,8 @@
 extension Chaos {
     func perform(_ fault: ChaosPlan.Fault) throws {
         if case .fullDisk = fault, !ChaosFleet.canFillDisks { return }
+        // A fleet of one has no guest.
+        if case .remove = fault, fleet.guest == nil { return }
         report.faults[fault.kind, default: 0] += 1
         switch fault {
         case .kill(let target, let down):
@@ -37,6 +39,13 @@ extension Chaos {
             fleet.loseDatabase()
             story.tell("kill -9 of broker, to start again after \(down) ms without a database", at: now)
             fleet.part(.broker)?.kill(down: down, at: now)
+        case .retire(let target):
+            guard case .app(let device, let app) = target, let part = fleet.part(target), part.isRunning else { return }
+            story.tell("\(target) retires itself", of: subject(of: target), at: now)
+            retired.insert([device, app])
+            part.child?.send(line: "retire")
+        case .enroll(let device): try enroll(device)
+        case .remove(let device, let time): try remove(device, for: time)
         }
     }
 
@@ -50,8 +59,9 @@ extension Chaos {
         story.tell("the faults end", at: now)
         for part in fleet.parts { part.heal(at: now) }
         for link in heals.keys { heals[link] = now }
-        while seats.contains(where: { $0.question != nil }) {
+        while seats.contains(where: { $0.question != nil }) || !admissions.isEmpty {
             try await look()
+            try admit()
             try finishQuestions()
         }
     }

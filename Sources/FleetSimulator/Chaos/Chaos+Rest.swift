@@ -36,6 +36,10 @@ extension Chaos {
             return ChaosSnapshot.App(
                 device: transcript.device, app: transcript.app, number: fleet.apps.firstIndex(of: transcript.app) ?? 0,
                 properties: properties,
+                mayHaveRetired: retired.contains([
+                    (fleet.devices.firstIndex(of: transcript.device) ?? 0) + 1,
+                    (fleet.apps.firstIndex(of: transcript.app) ?? 0) + 1,
+                ]),
                 hasKeyFile: access(fleet.keyFile(of: transcript.app, on: transcript.device), F_OK) == 0)
         }
         return ChaosSnapshot(
@@ -90,6 +94,7 @@ extension Chaos {
             try await look()
             if let answer = finish(question) {
                 note(answer, of: change)
+                if case .accepted = answer { retired = [] }
                 if case .unknown(let reason) = answer {
                     fail(ChaosFinding(.answered, "with no fault there is no answer: \(reason)"))
                 }

@@ -25,6 +25,12 @@ final class Chaos {
     private var orders: [String: ReportOrder] = [:]
     /// When links get well again.
     var heals: [ChaosPlan.Link: Int64] = [:]
+    /// What is done about which device.
+    var admissions: [Int: Admission] = [:]
+    /// For how long, in milliseconds.
+    var removals: [Int: Int64] = [:]
+    /// Device and app of those that have been told to retire themselves, and not been authorized for certain since.
+    var retired: Set<[Int]> = []
     private var converged = 0
     var attempts = 0
 
@@ -55,7 +61,7 @@ final class Chaos {
         let groups = (1...3).map { GroupID(unchecked: "g\($0)") }
         for (index, group) in groups.enumerated() {
             let person = ChaosOperator(
-                seed: seed ^ UInt64(0x0BE4_0000 + index), group: group, devices: fleet.devices, apps: fleet.apps,
+                seed: seed ^ UInt64(0x0BE4_0000 + index), group: group, devices: fleet.regulars, apps: fleet.apps,
                 groups: groups)
             seats.append(Seat(person: person, nextAt: 0))
         }
@@ -81,6 +87,7 @@ final class Chaos {
                 steps.removeFirst()
                 try perform(step.fault)
             }
+            try admit()
             try operate()
             attempt()
             if now >= nextCopy {

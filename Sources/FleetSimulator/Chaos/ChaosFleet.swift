@@ -11,6 +11,10 @@ final class ChaosFleet {
     let home: FleetHome
     let devices: [DeviceID]
     let apps: [AppID]
+    /// Who may be taken out of the fleet: the last one, if there are others.
+    var guest: DeviceID? { devices.count > 1 ? devices.last : nil }
+    /// Those for whom there are groups and documents of their own.
+    var regulars: [DeviceID] { devices.filter { $0 != guest } }
     private(set) var parts: [ChaosPart] = []
     /// Every run of fleetctl that may not have ended.
     var questions: [Child] = [] {
@@ -52,17 +56,24 @@ final class ChaosFleet {
         let floors = Floors(trust: try home.trust())
         let enrolments = devices.map { FleetHome.Enrolment(device: $0, folder: path(of: $0)) }
         try home.enroll(enrolments, floors: floors)
-        for (index, device) in devices.enumerated() {
-            let host = "127.0.1.\(index + 1)"
-            let file = URL(fileURLWithPath: path(of: device) + "/agent.json")
-            let text = try String(contentsOf: file, encoding: .utf8)
-            let moved = text.replacing("\"host\":\"\(home.context.host)\"", with: "\"host\":\"\(host)\"")
-            guard moved != text else { throw LoadError("\(file.path) names no broker at \(home.context.host)") }
-            try Data(moved.utf8).write(to: file)
-            chmod(file.path, 0o600)
-            try link(.agent(index + 1), at: host)
+        for number in 1...devices.count {
+            try readdress(number)
+            try link(.agent(number), at: Self.host(of: number))
         }
         try makeParts()
+    }
+
+    private static func host(of device: Int) -> String { "127.0.1.\(device)" }
+
+    /// Lets a device that has been enrolled look for the broker where its own proxy answers.
+    func readdress(_ device: Int) throws {
+        let file = URL(fileURLWithPath: path(of: devices[device - 1]) + "/agent.json")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let moved = text.replacing(
+            "\"host\":\"\(home.context.host)\"", with: "\"host\":\"\(Self.host(of: device))\"")
+        guard moved != text else { throw LoadError("\(file.path) names no broker at \(home.context.host)") }
+        try Data(moved.utf8).write(to: file, options: .atomic)
+        chmod(file.path, 0o600)
     }
 
     private func link(_ link: ChaosPlan.Link, at host: String) throws {

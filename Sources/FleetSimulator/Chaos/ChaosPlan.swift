@@ -56,6 +56,12 @@ package struct ChaosPlan: Hashable, Sendable {
         /// longer, the controller may be away too, and agents read what nobody has repaired.
         case oldDatabase(age: Int, down: Int64, alone: Int64?)
         case emptyDatabase(down: Int64)
+        /// The app retires itself.
+        case retire(Target)
+        /// The device gets another password and incarnation while its agent runs.
+        case enroll(Int)
+        /// The device is taken out of the fleet, and enrolled again so much later.
+        case remove(Int, time: Int64)
 
         /// For counting.
         var kind: String {
@@ -70,6 +76,9 @@ package struct ChaosPlan: Hashable, Sendable {
             case .fullDisk(let target, _): "fullDisk\(target.kind)"
             case .oldDatabase: "oldDatabase"
             case .emptyDatabase: "emptyDatabase"
+            case .retire: "retireItself"
+            case .enroll: "enrollAgain"
+            case .remove: "remove"
             }
         }
     }
@@ -92,17 +101,18 @@ package struct ChaosPlan: Hashable, Sendable {
             if deck.isEmpty { deck = Array(0..<Self.kinds) }
             let kind = deck.remove(at: random.below(deck.count))
             let device = 1 + random.below(devices)
-            let fault = Self.fault(kind, device: device, app: 1 + random.below(apps), duration, &random)
+            let fault = Self.fault(
+                kind, device: device, of: devices, app: 1 + random.below(apps), duration, &random)
             steps.append(Step(at: at, fault: fault))
             at += random.milliseconds(300...2_200)
         }
         self.steps = steps
     }
 
-    private static let kinds = 25
+    private static let kinds = 28
 
     private static func fault(
-        _ kind: Int, device: Int, app: Int, _ duration: Int64, _ random: inout SplitMix64
+        _ kind: Int, device: Int, of devices: Int, app: Int, _ duration: Int64, _ random: inout SplitMix64
     ) -> Fault {
         let down = random.chance(50) ? 0 : random.milliseconds(100...3_000)
         let time = min(random.milliseconds(300...8_000), duration / 5)
@@ -133,7 +143,11 @@ package struct ChaosPlan: Hashable, Sendable {
         case 23:
             let alone = random.chance(60) ? random.milliseconds(1_000...4_000) : nil
             return .oldDatabase(age: random.below(4), down: down, alone: alone)
-        default: return .emptyDatabase(down: down)
+        case 24: return .emptyDatabase(down: down)
+        case 25: return .retire(.app(device, app))
+        case 26: return .enroll(device)
+        // The last one is a guest, for whom nothing stands but what is for all.
+        default: return .remove(devices, time: time)
         }
     }
 }

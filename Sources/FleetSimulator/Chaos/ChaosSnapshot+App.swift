@@ -14,6 +14,11 @@ extension ChaosSnapshot {
             fail(.erased, "\(isRetired ? "retired, and its key file is there" : "its key file is not there")")
         }
         if (status["keys"]?.stringValue == "present") != app.hasKeyFile { fail(.erased, "its status is wrong of keys") }
+        if app.mayHaveRetired, status["auth"]?["reason"]?.stringValue == "selfRetired" {
+            // It has none of its policies, until a later auth document comes.
+            if properties["authState"]?.stringValue != "retired" { fail(.summary, "shown as retired by itself") }
+            return
+        }
         checkAuth(app, status, properties, model, chain, fail)
         for policy in Policy.allCases where policy != .auth {
             let documents = policy.aspect.map { model.documents(app.app, $0, chain) } ?? []

@@ -15,6 +15,8 @@ struct ChaosSnapshot {
         let number: Int
         /// What the app itself prints.
         let properties: JSONValue?
+        /// It was told to retire itself, and nothing for certain has ended that.
+        let mayHaveRetired: Bool
         let hasKeyFile: Bool
     }
 

@@ -63,6 +63,13 @@ final class AppProcess {
         }
     }
 
+    /// Its machine is switched off for good.
+    func end() {
+        session = nil
+        closeLink()
+        launch += 1
+    }
+
     func reinstall() {
         install = .random(using: &world.noise)
         crash()

@@ -141,6 +141,11 @@ final class Broker {
         tellLoss(of: connection)
     }
 
+    /// Who has no account any more is thrown off.
+    func end(allOf user: User) {
+        for connection in connections where connection.client.user == user { end(connection) }
+    }
+
     private func tellLoss(of connection: Connection) {
         guard connection.isClientThere else { return }
         world.after(world.delay()) { [unowned self] in

@@ -54,6 +54,7 @@ extension Controller {
         return effects.compactMap { effect in
             guard case .publish(let topic, let payload, let retain) = effect else { return effect }
             switch world.fault {
+            case .removedNotCleared: return payload.isEmpty && !topic.contains("/desired/") ? nil : effect
             case .noRepair: return isRepair && topic.contains("/desired/") ? nil : effect
             case .tombstonesNotPublished: return isTombstone(payload, topic) ? nil : effect
             case .membershipNotPublished: return topic.hasSuffix("/_device/membership") ? nil : effect

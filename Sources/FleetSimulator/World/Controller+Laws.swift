@@ -30,6 +30,9 @@ struct PresenceWatch {
         }
     }
 
+    /// A device that is no more, or begins anew.
+    mutating func forget(_ device: DeviceID) { present[device] = nil }
+
     mutating func checked() { isNew = false }
 }
 
@@ -39,10 +42,10 @@ extension Controller {
         guard watch.isNew, isUp, world.violation == nil else { return }
         watch.checked()
         guard let online = try? store.onlineDevices() else { return }
-        for device in online.sorted() where !watch.heard.contains(device) {
+        for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
         }
-        for device in watch.present.keys.sorted() where !online.contains(device) {
+        for device in watch.present.keys.sorted() where !online.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
         }
     }

@@ -64,7 +64,8 @@ final class Controller: BusClient {
         do {
             let core = try ControllerCore(
                 store: store, identity: world.fleet.identities[renewals], instance: .random(using: &world.noise),
-                isRestoring: isRestoring, startedAt: clock)
+                enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
+                startedAt: clock)
             running = Running(core)
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
@@ -121,7 +122,10 @@ final class Controller: BusClient {
             world.broker.cut(connection, noticedAfter: 0)
         }
         let lost = (try? store.events()) ?? [:]
-        for machine in world.machines { machine.forgive(lost.keys) }
+        for machine in world.machines {
+            machine.forgive(lost.keys)
+            if machine.isRemoved { machine.isRemovalUnfinished = true }
+        }
         let latest = (try? copy.latest().number) ?? 0
         promises = promises.filter { $0.value <= latest }
         based = []
@@ -263,6 +267,7 @@ final class Controller: BusClient {
                 if world.schedule.seed % 8 != 0 { world.fleet.vouch(for: payload, at: topic, stage: renewals) }
                 world.broker.send(topic, payload, retain: retain, on: connection)
             case .readEnrolments:
+                if world.fault == .enrolmentsNotRead { continue }
                 world.after(world.delay()) { [unowned self] in
                     if self.running === running { handle(.enrolments(enrolments)) }
                 }

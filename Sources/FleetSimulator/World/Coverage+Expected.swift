@@ -104,7 +104,7 @@ extension Coverage {
             "request",
             [
                 "apply", "delete", "group-set", "group-delete", "groups", "devices", "apps", "policies", "status",
-                "progress", "history",
+                "progress", "history", "enroll", "device-remove",
             ], ["ok"])
         + each("request", ["apply", "group-delete"], ["refused"])
 }

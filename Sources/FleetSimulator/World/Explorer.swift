@@ -155,7 +155,8 @@ extension Action {
             .image(let device), .putBack(let device), .crashApp(let device, _), .reinstallApp(let device, _),
             .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
             .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .refuse(let device, _),
-            .display(let device, _), .enterCode(let device, _, _):
+            .display(let device, _), .enterCode(let device, _, _), .remove(let device), .enroll(let device, _),
+            .clone(let device):
             device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount

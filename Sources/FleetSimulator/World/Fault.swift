@@ -26,4 +26,6 @@ package enum Fault: String, CaseIterable, Sendable {
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
     case nobodyAskedAgain, ownMarkerNotRepeated
     case presenceNotTaken, retainedPresenceTaken, willsTaken
+    // Members of the fleet
+    case removedNotCleared, enrolmentsNotRead, incarnationNotRaised
 }

@@ -21,6 +21,7 @@ package enum Law: String, CaseIterable, Sendable {
     case answered = "what was answered for is done, once"
     case restored = "a controller stops only when it was put back from a backup"
     case presence = "a device that is connected is shown so"
+    case gone = "nothing of a device that was taken out of the fleet is left"
     case bounded = "memory and queues are bounded"
     case ends = "every state that is not final ends"
     case sameStore = "the real store keeps what the model of it keeps"

@@ -28,7 +28,7 @@ extension Machine {
 
     func connect() {
         guard let core, connection == nil else { return }
-        guard world.isCalm || world.now >= unpluggedUntil else { return retry() }
+        guard hasAccount, world.isCalm || world.now >= unpluggedUntil else { return retry() }
         let random = RandomID.random(using: &world.noise)
         let will = core.will(connection: random, at: clock.wall)
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
@@ -46,7 +46,8 @@ extension Machine {
     private func retry() {
         let run = run
         let rest = max(0, min(unpluggedUntil - world.now, 5_000))
-        world.after(world.isCalm ? 100 : world.noise.milliseconds(50...2_000) + rest) { [unowned self] in
+        world.after(world.isCalm ? (hasAccount ? 100 : 5_000) : world.noise.milliseconds(50...2_000) + rest) {
+            [unowned self] in
             if self.run == run { connect() }
         }
     }

@@ -8,13 +8,22 @@ final class Machine: BusClient {
     let number: Int
     let id: DeviceID
     let user: User
-    var name: String { id.text }
-    private(set) var enrollment: Enrollment
+    let name: String
+    var enrollment: Enrollment
     private(set) var core: DeviceCore?
     private(set) var disk: DeviceDisk
     private var image: DeviceDisk?
-    /// An image was put back: this device has been two.
-    private(set) var wasPutBack = false
+    /// An image was put back, or a copy has run beside it: this device has been two.
+    var wasPutBack = false
+    /// It was taken out of the fleet, and has not been enrolled again.
+    var isRemoved = false
+    /// The controller is still to be told of it.
+    var isRemovalUnfinished = false
+    /// It has been taken out at some time: documents for it alone are no more.
+    var wasRemoved = false
+    /// Somebody enrols it, in place of a device that is no more or as what it is.
+    var isEnrolmentAsked: Bool?
+    var isGone = false
     private(set) var apps: [AppProcess] = []
     /// Of the agent's process.
     var run = 0
@@ -48,12 +57,26 @@ final class Machine: BusClient {
         self.number = number
         self.world = world
         id = DeviceID(unchecked: "d\(number)")
+        name = id.text
         user = .device(id)
         enrollment = Enrollment(
             device: id, fleet: SimulatedFleet.id, fleetUUID: world.fleet.uuid, incarnation: 1,
             rootKey: world.fleet.rootKey.publicKey, trust: world.fleet.trust, epoch: 1, floors: [:])
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
         world.controller.enrolments[id] = 1
+        apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
+    }
+
+    init(copying original: Machine) {
+        number = original.number
+        world = original.world
+        id = original.id
+        name = original.name + "'"
+        user = original.user
+        enrollment = original.enrollment
+        disk = original.disk
+        wasPutBack = true
+        disk.replace(by: original.disk)
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
     }
 
@@ -81,6 +104,16 @@ final class Machine: BusClient {
         isOn = true
         startAgent()
         for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
+    }
+
+    /// A device of the same name that has nothing yet.
+    func begin() {
+        image = nil
+        disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
+        boots += 1
+        bootedAt = world.now
+        watch = watch.ofNewDevice
+        for app in apps { app.reinstall() }
     }
 
     func reboot() {
@@ -127,7 +160,7 @@ final class Machine: BusClient {
         isDiskFull = false
         if wallOffset != 0 { wallSetAt = world.now }
         wallOffset = 0
-        if wasPutBack {
+        if wasPutBack, !isRemoved {
             crash(isRestarting: false)
             enrollment.incarnation += 1
             enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
@@ -141,8 +174,8 @@ final class Machine: BusClient {
 
     // MARK: The agent's process
 
-    private func startAgent() {
-        guard core == nil, isOn else { return }
+    func startAgent() {
+        guard core == nil, isOn, !isGone else { return }
         do {
             run += 1
             watch.records = disk.state.apps
@@ -191,7 +224,7 @@ final class Machine: BusClient {
         codeLinks = []
     }
 
-    private func crash(isRestarting: Bool) {
+    func crash(isRestarting: Bool) {
         guard core != nil else { return }
         world.say(name, "the agent is gone")
         core = nil

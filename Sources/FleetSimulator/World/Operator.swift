@@ -21,6 +21,7 @@ final class Operator: BusClient {
         let verb: Verb
         /// What a change was made from.
         let basedOn: (address: Address, revision: Int64)?
+        let then: ((Response.Result) -> Void)?
     }
 
     init(_ number: Int, _ world: World) {
@@ -37,14 +38,18 @@ final class Operator: BusClient {
         lost(connection)
     }
 
-    func ask(_ verb: Verb, _ body: JSONValue, basedOn: (address: Address, revision: Int64)? = nil) {
+    func ask(
+        _ verb: Verb, _ body: JSONValue, basedOn: (address: Address, revision: Int64)? = nil,
+        then: ((Response.Result) -> Void)? = nil
+    ) {
         let id = RandomID.random(using: &world.noise)
-        let request = Request(
-            id: id, replyTo: Name(unchecked: "here"),
-            notAfter: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + 60_000), body: body)
+        // In the end somebody sets the clocks right, here by the controller's, which may be fast.
+        let now = Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now)
+        let notAfter = (world.isCalm ? max(now, world.controller.clock) : now).advanced(bySeconds: 60)
+        let request = Request(id: id, replyTo: Name(unchecked: "here"), notAfter: notAfter, body: body)
         let asked = Asked(
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
-            until: world.now + 60_000, verb: verb, basedOn: basedOn)
+            until: world.now + 60_000, verb: verb, basedOn: basedOn, then: then)
         waiting.append(asked)
         if verb.isChange { changes.insert(id) }
         send(asked)
@@ -91,6 +96,7 @@ final class Operator: BusClient {
         answers[response.id] = payload
         let asked = waiting.first { $0.id == response.id }
         waiting.removeAll { $0.id == response.id }
+        asked?.then?(response.result)
         switch response.result {
         case .success(let body, _):
             world.say(name, "is answered: done")

@@ -29,7 +29,7 @@ extension Action {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
-        switch random.below(113) {
+        switch random.below(117) {
         case 0..<38: self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps))
         case 38..<46: self = .crashAgent(device, effects: random.below(12))
         case 46..<48: self = .reboot(device)
@@ -63,6 +63,9 @@ extension Action {
         case 104..<107: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(40))
         case 107..<109: self = .question(random.below(Schedule.operators), random.below(7))
         case 109..<111: self = .renewTrust
+        case 112..<113: self = .remove(device)
+        case 113..<115: self = .enroll(device, isNew: random.chance(40))
+        case 115..<116: self = .clone(device)
         default: self = .pause
         }
     }

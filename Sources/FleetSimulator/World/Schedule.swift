@@ -78,6 +78,12 @@ package enum Action: Hashable, Sendable {
     case enterCode(Int, Int, isRight: Bool)
     /// An operator asks one of the reading verbs.
     case question(Int, Int)
+    /// A device is taken out of the fleet: it can connect no more.
+    case remove(Int)
+    /// A device is enrolled again: what runs with its old password can connect no more.
+    case enroll(Int, isNew: Bool)
+    /// A second machine runs a copy of a device's disk, beside it.
+    case clone(Int)
     /// The fleet's root key signs a newer set of keys, and the controller starts with it.
     case renewTrust
     case pause

@@ -72,6 +72,15 @@ struct Watch {
 
     init(earlierBoots: Int64 = 0) { self.earlierBoots = earlierBoots }
 
+    /// Of another device with this one's name: what the old one has said stays said.
+    var ofNewDevice: Watch {
+        var watch = Watch()
+        watch.kept = kept
+        watch.arrived = arrived
+        watch.orders = orders
+        return watch
+    }
+
     /// A transaction stands. Returns what is wrong with what it tells.
     mutating func stored(_ changes: [StoreChange], at time: Int64) -> String? {
         var problem: String?

@@ -1,4 +1,5 @@
 import FleetController
+import FleetHome
 import FleetProtocol
 
 extension World {
@@ -41,7 +42,47 @@ extension World {
             operators[person].ask(
                 verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(ListRequest(app: appID(0))))
         case .renewTrust: controller.renewTrust()
+        case .remove(let device): remove(machines[device])
+        case .enroll(let device, let isNew): enroll(machines[device], isNew: isNew)
+        case .clone(let device): clone(machines[device])
         case .pause: break
+        }
+    }
+
+    // MARK: Members of the fleet
+
+    private func remove(_ machine: Machine) {
+        guard machine.isEnrolmentAsked == nil else { return }
+        machine.takeOut()
+        finishRemoval(of: machine)
+    }
+
+    private func enroll(_ machine: Machine, isNew: Bool) {
+        guard !machine.isRemovalUnfinished else { return }
+        machine.isEnrolmentAsked = isNew
+        finishEnrolment(of: machine)
+    }
+
+    private func clone(_ machine: Machine) {
+        guard !clones.contains(where: { $0.id == machine.id }) else { return }
+        clones.append(machine.clone())
+    }
+
+    /// What `fleetctl device remove` does last, and again when nobody has answered.
+    func finishRemoval(of machine: Machine) {
+        operators[0].ask(.deviceRemove, json(ListRequest(device: machine.id))) { result in
+            if case .failure(let failure) = result, failure.code != .notFound { return }
+            machine.isRemovalUnfinished = false
+        }
+    }
+
+    /// What `fleetctl enroll` does: it asks for the newest documents, then gives out the next incarnation.
+    func finishEnrolment(of machine: Machine) {
+        operators[0].ask(.enroll, json(ListRequest(device: machine.id))) { result in
+            guard case .success(let body, _) = result,
+                let floors = try? Floors(json: body.json, limit: Response.maximumSize)
+            else { return }
+            machine.enroll(floors)
         }
     }
 

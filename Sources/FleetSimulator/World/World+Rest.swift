@@ -16,7 +16,11 @@ extension World {
             checkPromises(wishes)
             controller.checkBases()
             if isForgotten(wishes) { return }
-            for machine in machines {
+            for machine in machines where machine.isRemovalUnfinished || machine.isEnrolmentAsked != nil {
+                fail(.ends, "an operator waits for the controller's word about \(machine.name)")
+            }
+            for machine in machines where machine.isRemoved { try checkGone(machine, statuses, online) }
+            for machine in members {
                 guard let core = machine.core, machine.isConnected else {
                     return fail(.total, "\(machine.name) is not there")
                 }
@@ -33,12 +37,27 @@ extension World {
         }
     }
 
+    private var members: [Machine] { machines.filter { !$0.isRemoved } }
+
+    /// Nothing of a device that was taken out is left.
+    private func checkGone(_ machine: Machine, _ statuses: [Status], _ online: Set<DeviceID>) throws {
+        if online.contains(machine.id) || statuses.contains(where: { $0.device == machine.id }) {
+            fail(.gone, "\(machine.name) was taken out of the fleet, and is shown")
+        }
+        // What was dropped on its way to the controller is found when that reads all again, at its next connection.
+        guard schedule.broker != .lossy else { return }
+        let own = ["presence/\(machine.id)", "reply/\(machine.id)/"].map { Address.prefix(of: SimulatedFleet.id) + $0 }
+        for topic in broker.retained.keys.sorted() where own.contains(where: topic.hasPrefix) {
+            fail(.gone, "\(machine.name) was taken out of the fleet, and the broker has \(topic)")
+        }
+    }
+
     /// A known gap: the broker has forgotten all, the backup that was put back too, and the operators have made as many
     /// changes since, before a device spoke, as were lost. So the controller did not notice that it was put back.
     private func isForgotten(_ wishes: [FleetStore.Wish]) -> Bool {
         guard controller.isFromBackUp else { return false }
         let known = Dictionary(wishes.map { ($0.address, $0.revision) }) { $1 }
-        return machines.contains { machine in
+        return members.contains { machine in
             (machine.core?.state.marks ?? [:]).contains { address, mark in (known[address] ?? .zero) < mark.revision }
         }
     }
@@ -156,7 +175,7 @@ extension World {
             let app = AppID(unchecked: "a\(number)")
             for row in try store.summary(of: app, at: controller.clock) {
                 var real = OutcomeCounts()
-                for machine in machines {
+                for machine in members {
                     if let report = machine.core?.state.apps[app]?[row.policy] { real.count(report.attempt.outcome) }
                 }
                 var told = row.counts

@@ -39,6 +39,8 @@ final class World {
     private(set) lazy var broker = Broker(schedule.broker, self)
     private(set) lazy var controller = Controller(store, self)
     private(set) var machines: [Machine] = []
+    /// Copies of machines, which run beside them.
+    var clones: [Machine] = []
     private(set) var operators: [Operator] = []
 
     init(
@@ -59,7 +61,7 @@ final class World {
     /// Nobody outside the world holds its parts.
     func takeApart() {
         queue = EventQueue()
-        for machine in machines { machine.takeApart() }
+        for machine in machines + clones { machine.takeApart() }
         controller.takeApart()
         for person in operators { person.takeApart() }
         broker.takeApart()
@@ -133,7 +135,10 @@ final class World {
         isCalm = true
         broker.start()
         controller.calm()
+        for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
+        for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
+        for machine in machines where machine.isEnrolmentAsked != nil { finishEnrolment(of: machine) }
         if schedule.broker == .hostile { for connection in broker.connections { broker.end(connection) } }
         broker.manners = .honest
     }

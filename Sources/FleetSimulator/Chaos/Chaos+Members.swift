@@ -1,0 +1,70 @@
+import FleetProtocol
+
+/// Devices that are enrolled again, or taken out of the fleet and enrolled again later.
+extension Chaos {
+    /// What fleetctl is doing about a device.
+    enum Admission {
+        case removing(ChaosQuestion)
+        /// Until it is enrolled.
+        case waiting(until: Int64)
+        case enrolling(ChaosQuestion)
+    }
+
+    func enroll(_ device: Int) throws {
+        guard admissions[device] == nil else { return }
+        admissions[device] = .enrolling(try askToEnroll(device))
+    }
+
+    func remove(_ device: Int, for time: Int64) throws {
+        guard admissions[device] == nil else { return }
+        removals[device] = time
+        admissions[device] = .removing(try askToRemove(device))
+    }
+
+    private func askToEnroll(_ device: Int) throws -> ChaosQuestion {
+        let id = fleet.devices[device - 1]
+        return try ChaosQuestion(
+            ["enroll", "device", id.text, "--out", fleet.path(of: id)], named: "enroll-\(id)", fleet: fleet, at: now)
+    }
+
+    private func askToRemove(_ device: Int) throws -> ChaosQuestion {
+        let id = fleet.devices[device - 1]
+        return try ChaosQuestion(["device", "remove", id.text], named: "remove-\(id)", fleet: fleet, at: now)
+    }
+
+    /// Repeats what had no answer, as a person does.
+    func admit() throws {
+        for (device, admission) in admissions.sorted(by: { $0.key < $1.key }) {
+            let name = "d\(device)"
+            switch admission {
+            case .removing(let question):
+                switch finish(question) {
+                case nil: break
+                case .accepted:
+                    let time = removals[device] ?? 0
+                    story.tell("\(name) is taken out of the fleet for \(time) ms", of: name, at: now)
+                    admissions[device] = .waiting(until: now + time)
+                case .refused(let reason):
+                    fail(ChaosFinding(.answered, "\(name) could not be removed: \(reason)", device: name))
+                    admissions[device] = nil
+                case .unknown: admissions[device] = .removing(try askToRemove(device))
+                }
+            case .waiting(let time):
+                if now >= time { admissions[device] = .enrolling(try askToEnroll(device)) }
+            case .enrolling(let question):
+                switch finish(question) {
+                case nil: break
+                case .accepted:
+                    story.tell("\(name) is enrolled again, and its agent starts anew", of: name, at: now)
+                    try fleet.readdress(device)
+                    fleet.part(.agent(device))?.end(down: 0, at: now)
+                    admissions[device] = nil
+                case .refused(let reason):
+                    fail(ChaosFinding(.answered, "\(name) could not be enrolled: \(reason)", device: name))
+                    admissions[device] = nil
+                case .unknown: admissions[device] = .waiting(until: now + 1_000)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import DeviceAgent
+import FleetHome
+import FleetProtocol
+
+/// Being a member of the fleet: taken out of it, enrolled again, copied.
+extension Machine {
+    /// Whether the broker knows the password that this machine has.
+    var hasAccount: Bool { world.controller.enrolments[id] == enrollment.incarnation }
+
+    /// Its password is taken away; what it has reported is to be forgotten.
+    func takeOut() {
+        world.say(name, "is taken out of the fleet")
+        isRemoved = true
+        isRemovalUnfinished = true
+        wasRemoved = true
+        watch.promised = [:]
+        world.controller.enrolments[id] = nil
+        world.controller.watch.forget(id)
+        world.broker.end(allOf: user)
+    }
+
+    /// It gets the next incarnation and another password; a new device has nothing of what the old one had.
+    func enroll(_ floors: Floors) {
+        guard let isNew = isEnrolmentAsked else { return }
+        world.say(name, isNew ? "is replaced by a new device" : "is enrolled again")
+        isEnrolmentAsked = nil
+        isRemoved = false
+        isRemovalUnfinished = false
+        crash(isRestarting: false)
+        if world.fault != .incarnationNotRaised { enrollment.incarnation += 1 }
+        enrollment.trust = floors.trust
+        enrollment.epoch = floors.epoch
+        enrollment.floors = Dictionary(
+            floors.topics.compactMap { floor in
+                Address(topic: floor.topic, in: SimulatedFleet.id).map {
+                    ($0, Revision(epoch: floor.epoch, number: floor.revision))
+                }
+            }
+        ) { $1 }
+        world.controller.enrolments[id] = enrollment.incarnation
+        world.controller.watch.forget(id)
+        world.broker.end(allOf: user)
+        if isNew { begin() }
+        world.after(100) { [unowned self] in startAgent() }
+    }
+
+    /// A second machine with all that this one has on its disk.
+    func clone() -> Machine {
+        world.say(name, "is copied, and the copy runs beside it")
+        wasPutBack = true
+        let copy = Machine(copying: self)
+        copy.switchOn()
+        return copy
+    }
+
+    /// The copy is found, and switched off for good.
+    func vanish() {
+        isGone = true
+        crash(isRestarting: false)
+        for app in apps { app.end() }
+    }
+}
