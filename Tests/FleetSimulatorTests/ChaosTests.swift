@@ -46,6 +46,21 @@ struct ChaosTests {
         }
     }
 
+    @Test("killed in the middle, chaos leaves no process behind")
+    func killed() async throws {
+        try await withFixture { fixture in
+            let folder = try fixture.temporaryFolder()
+            let chaos = try await fixture.process(
+                program(named: "fleet-sim"), ["chaos", "--minutes", "5", "--seed", "8"],
+                environment: ["TMPDIR": folder.path])
+            try await until("its agents run", within: .seconds(60)) {
+                processes(naming: folder).count > 4
+            }
+            _ = await chaos.killNow()
+            try await until("all are gone", within: .seconds(10)) { processes(naming: folder).isEmpty }
+        }
+    }
+
     /// Those whose arguments name something in a folder.
     private func processes(naming folder: URL) -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []

@@ -51,10 +51,13 @@ final class Child: Sendable {
         try self.init(program, arguments, streams, environment: environment)
     }
 
-    /// Starts `program` with no signal blocked or handled otherwise than by default; SIGXFSZ alone stays as it is here.
+    /// Starts `program` with no signal blocked or handled otherwise than by default; SIGXFSZ alone stays as it is here. It is
+    /// killed when this process is, if it has its mark.
     init(
-        _ program: String, _ arguments: [String], _ streams: Streams, environment: [String: String] = [:]
+        _ program: String, _ arguments: [String], _ streams: Streams, environment: [String: String] = [:],
+        isMarked: Bool = true
     ) throws {
+        if isMarked { Reaper.watch() }
         name = URL(fileURLWithPath: program).lastPathComponent
         log = streams.errors ?? streams.output
         var actions = posix_spawn_file_actions_t()
@@ -99,7 +102,8 @@ final class Child: Sendable {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
-        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        var variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        if isMarked { variables[Reaper.mark.name] = Reaper.mark.value }
         var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
         defer { for setting in settings { free(setting) } }
         var pid: pid_t = 0
