@@ -20,13 +20,26 @@ package struct AppRecord: Hashable, Sendable {
     package var managed: ManagedPolicy = .unknown
     package var authReason: AuthReason = .none
     package var hasKeys = false
-    package var latch: Latch?
+    package var latch: Latch? {
+        get {
+            guard case .latched(let latch) = retirement else { return nil }
+            return latch
+        }
+        set { retirement = newValue.map(Retirement.latched) ?? .none }
+    }
+    private var retirement = Retirement.none
     /// One record for each policy, by ``Policy/index``.
     package var policies: [PolicyRecord]
     package var managedTold = ToldValue<ManagedPolicy>()
     package var availabilityTold = ToldValue<SecureServicesAvailability>()
     /// When each log-level document's time began to run, and whether its code has been entered.
     package var levelClocks: [Address: LevelClock] = [:]
+
+    /// Rarely there: in a place of its own, so that a record stays small.
+    private enum Retirement: Hashable {
+        case none
+        indirect case latched(Latch)
+    }
 
     package struct LevelClock: Hashable, Sendable {
         var change: Revision

@@ -69,7 +69,8 @@ extension DeviceCore {
         let mark = state.marks[address]
         let digest = Digest(of: wire)
         if let mark, mark.digest == digest, isKept(address, mark) { return }
-        let document = try signatures.desired(wire, digest, trust, enrollment.fleet)
+        let kept = try signatures.desired(wire, digest, trust, enrollment.fleet)
+        let document = kept.document
         guard document.fleet == enrollment.fleetUUID else {
             throw FleetProtocolError(.mismatch, "another fleet's document", at: "fleet")
         }
@@ -91,7 +92,7 @@ extension DeviceCore {
                     .mismatch, "revision \(document.revision) was here with other content", at: "revision")
             }
         }
-        keep(document, wire, digest)
+        keep(kept, digest)
         took(document, at: now)
     }
 
@@ -100,21 +101,22 @@ extension DeviceCore {
         layers[address].map { $0.revision == mark.revision } ?? tombstones.contains(address)
     }
 
-    private mutating func keep(_ document: DesiredDocument, _ wire: [UInt8], _ digest: Digest) {
+    private mutating func keep(_ kept: KeptDocument, _ digest: Digest) {
+        let document = kept.document
         let address = document.address
         let mark = DocumentMark(revision: document.revision, digest: digest)
         state.marks[address] = mark
         state.highest = max(state.highest, document.revision)
         batch.changes.append(.mark(address, mark))
-        layers.set(document.isTombstone ? nil : document, at: address)
+        layers.set(document.isTombstone ? nil : kept, at: address)
         if document.isTombstone {
             state.documents[address] = nil
             tombstones.insert(address)
             batch.changes.append(.document(address, nil))
         } else {
-            state.documents[address] = wire
+            state.documents[address] = kept.wire
             tombstones.remove(address)
-            batch.changes.append(.document(address, wire))
+            batch.changes.append(.document(address, kept.wire))
         }
     }
 

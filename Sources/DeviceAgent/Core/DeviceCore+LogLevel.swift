@@ -15,7 +15,7 @@ extension DeviceCore {
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
     mutating func settleLogLevel(
-        _ app: inout AppRecord, _ documents: [DesiredDocument], _ isCertain: Bool, at now: Now
+        _ app: inout AppRecord, _ documents: [KeptDocument], _ isCertain: Bool, at now: Now
     ) {
         let clocks = clocks(of: app, documents, at: now)
         let isEnding = clocks.contains { $1.isOver && app.levelClocks[$0]?.isOver == false }
@@ -25,7 +25,7 @@ extension DeviceCore {
             levelDecision(app, documents, at: now))
         if isSettled(app, .logLevel, decision) { return }
         let current = app[.logLevel]
-        let isKnown = isCertain || decision.source == current.source && decision.revision == current.received
+        let isKnown = isCertain || decision.source == current.decidedBy && decision.revision == current.received
         guard isKnown || decision.value.isTightening(of: current.value) else { return }
         app[.logLevel].decide(
             decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
@@ -43,7 +43,7 @@ extension DeviceCore {
     /// When each document's time began, and whether it is over; kept while its `change` is the same, also while the device
     /// is out of the group that it speaks to.
     private func clocks(
-        of app: AppRecord, _ documents: [DesiredDocument], at now: Now
+        of app: AppRecord, _ documents: [KeptDocument], at now: Now
     ) -> [Address: AppRecord.LevelClock] {
         guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
         var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
@@ -62,7 +62,7 @@ extension DeviceCore {
         return clocks
     }
 
-    private func levelDecision(_ app: AppRecord, _ documents: [DesiredDocument], at now: Now) -> LevelDecision {
+    private func levelDecision(_ app: AppRecord, _ documents: [KeptDocument], at now: Now) -> LevelDecision {
         if app.latch?.reason == .selfRetired {
             let problem = documents.isEmpty ? nil : "the app has retired itself"
             return LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first, problem: problem))
@@ -152,7 +152,7 @@ extension DeviceCore {
     }
 }
 
-extension DesiredDocument {
+extension KeptDocument {
     fileprivate var levelWish: LogLevelWish? {
         guard case .aspect(let value) = content, case .logLevel(let wish) = value.content else { return nil }
         return wish

@@ -4,16 +4,16 @@ extension DeviceCore {
     /// What should be in force for one policy of an app.
     struct Decision {
         var value: PolicyValue
-        var source: Address?
+        var source: DocumentSource?
         var revision: Int64 = 0
         var problem: String?
         /// For what the agent applies itself.
         var outcome: Outcome = .applied
         var message: String?
 
-        init(_ value: PolicyValue, by document: DesiredDocument? = nil, problem: String? = nil) {
+        init(_ value: PolicyValue, by document: KeptDocument? = nil, problem: String? = nil) {
             self.value = value
-            source = document?.address
+            source = document?.source
             revision = document?.revision.number ?? 0
             self.problem = problem
         }
@@ -81,7 +81,7 @@ extension DeviceCore {
         if isSettled(app, policy, decision) { return true }
         let current = app[policy]
         guard
-            isCertain || decision.value == current.value && decision.source == current.source
+            isCertain || decision.value == current.value && decision.source == current.decidedBy
                 || decision.value.isTightening(of: current.value)
         else { return false }
         app[policy].decide(
@@ -99,7 +99,7 @@ extension DeviceCore {
     /// Whether this decision is in force, and reported. What the app answers is reported as it comes.
     func isSettled(_ app: AppRecord, _ policy: Policy, _ decision: Decision) -> Bool {
         let record = app[policy]
-        guard record.received == decision.revision, record.source == decision.source,
+        guard record.received == decision.revision, record.decidedBy == decision.source,
             record.problem == decision.problem, record.value == decision.value
         else { return false }
         if policy.isAcknowledgedByApp { return true }
@@ -144,7 +144,7 @@ extension DeviceCore {
     }
 
     private func authDecision(
-        _ app: AppRecord, _ deciding: DesiredDocument?, at now: Now
+        _ app: AppRecord, _ deciding: KeptDocument?, at now: Now
     ) -> (Decision, AuthReason) {
         if let latch = app.latch {
             let isMet = deciding?.isRetirement == true
@@ -180,7 +180,7 @@ extension DeviceCore {
     }
 
     /// Ends a retirement when an auth document that was changed after it decides. Keys begin anew.
-    private mutating func releaseLatch(_ app: inout AppRecord, by deciding: DesiredDocument?, _ isCertain: Bool) {
+    private mutating func releaseLatch(_ app: inout AppRecord, by deciding: KeptDocument?, _ isCertain: Bool) {
         guard let latch = app.latch, let deciding, deciding.change > latch.change, isCertain,
             case .aspect(let value) = deciding.content, value.problems.isEmpty
         else { return }
@@ -280,7 +280,7 @@ extension DeviceCore {
     }
 }
 
-extension DesiredDocument {
+extension KeptDocument {
     var isRetirement: Bool {
         guard case .aspect(let value) = content, case .auth(.retired, _) = value.content else { return false }
         return true

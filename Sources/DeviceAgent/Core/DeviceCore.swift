@@ -96,7 +96,8 @@ package struct DeviceCore: Sendable {
             }
             for (address, wire) in state.documents {
                 let signed = try SignedDocument(wire: wire)
-                layers.set(try DesiredDocument(payload: signed.payload, in: enrollment.fleet), at: address)
+                let document = try DesiredDocument(payload: signed.payload, in: enrollment.fleet)
+                layers.set(KeptDocument(document, wire), at: address)
             }
         } catch {
             throw DeviceAgentError(

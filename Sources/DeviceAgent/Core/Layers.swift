@@ -5,23 +5,23 @@ import FleetProtocol
 struct Layers: Sendable {
     /// What speaks to one app, by aspect: the deciding document first.
     struct Wishes: Sendable {
-        fileprivate var documents = [[DesiredDocument]](repeating: [], count: Aspect.allCases.count)
+        fileprivate var documents = [[KeptDocument]](repeating: [], count: Aspect.allCases.count)
 
-        subscript(aspect: Aspect) -> [DesiredDocument] { documents[aspect.index] }
+        subscript(aspect: Aspect) -> [KeptDocument] { documents[aspect.index] }
         var isEmpty: Bool { documents.allSatisfy(\.isEmpty) }
 
         static let none = Wishes()
     }
 
     private let device: DeviceID
-    private var documents: [Address: DesiredDocument] = [:]
+    private var documents: [Address: KeptDocument] = [:]
     private var wishes: [AppID: Wishes] = [:]
     /// Whose documents count: the higher priority first, then the smaller id.
     private var groups: [GroupID] = []
 
     init(_ device: DeviceID) { self.device = device }
 
-    subscript(address: Address) -> DesiredDocument? { documents[address] }
+    subscript(address: Address) -> KeptDocument? { documents[address] }
 
     func wishes(for app: AppID) -> Wishes { wishes[app] ?? .none }
 
@@ -32,7 +32,7 @@ struct Layers: Sendable {
     }
 
     /// A document is kept, or with nil no longer.
-    mutating func set(_ document: DesiredDocument?, at address: Address) {
+    mutating func set(_ document: KeptDocument?, at address: Address) {
         documents[address] = document
         switch address {
         case .desired(_, let app, let aspect): order(aspect, of: app)
@@ -74,7 +74,7 @@ struct Layers: Sendable {
     }
 
     private mutating func order(_ aspect: Aspect, of app: AppID) {
-        var found: [DesiredDocument] = []
+        var found: [KeptDocument] = []
         if let document = documents[.desired(.device(device), app, aspect)] { found.append(document) }
         for group in groups {
             if let document = documents[.desired(.group(group), app, aspect)] { found.append(document) }

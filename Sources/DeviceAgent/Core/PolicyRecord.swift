@@ -17,30 +17,49 @@ package struct PolicyRecord: Hashable, Sendable {
 
     /// In force: what the agent enforces and the app is (to be) told.
     package var value: PolicyValue
-    package var source: Address?
+    package var source: Address? { decidedBy?.address }
+    var decidedBy: DocumentSource?
     /// The revision of the source; 0 for the default.
     package var received: Int64 = 0
-    /// Why the document is not in force as it stands.
-    package var problem: String?
     /// The revision whose value was last applied.
-    package var applied: Int64?
+    package var applied: Int64? {
+        get { appliedRevision < 0 ? nil : appliedRevision }
+        set { appliedRevision = newValue ?? -1 }
+    }
+    private var appliedRevision: Int64 = -1
     package var attempt: PolicyReport.Attempt
     /// The newest delivery whose callback has returned.
     package var told: Told?
     /// The delivery that is under way.
     package var sent: Told? {
-        get {
-            guard case .told(let told) = underWay else { return nil }
-            return told
-        }
-        set { underWay = newValue.map(UnderWay.told) ?? .nothing }
+        get { rare.sent }
+        set { rare = Rare(newValue, problem) }
     }
-    private var underWay = UnderWay.nothing
+    /// Why the document is not in force as it stands.
+    package var problem: String? {
+        get { rare.problem }
+        set { rare = Rare(sent, newValue) }
+    }
+    private var rare = Rare.nothing
 
     /// Rarely there, and as large as all else: in a place of its own, so that a record stays small.
-    private enum UnderWay: Hashable {
+    private enum Rare: Hashable {
         case nothing
-        indirect case told(Told)
+        indirect case some(sent: Told?, problem: String?)
+
+        init(_ sent: Told?, _ problem: String?) {
+            self = sent == nil && problem == nil ? .nothing : .some(sent: sent, problem: problem)
+        }
+
+        var sent: Told? {
+            guard case .some(let sent, _) = self else { return nil }
+            return sent
+        }
+
+        var problem: String? {
+            guard case .some(_, let problem) = self else { return nil }
+            return problem
+        }
     }
 
     package init(default policy: Policy, at time: Timestamp) {
@@ -68,11 +87,11 @@ package struct PolicyRecord: Hashable, Sendable {
     private var isElsewhere: Bool { sent.map { $0.value != value } ?? false }
 
     /// What decides has changed.
-    mutating func decide(_ value: PolicyValue, by source: Address?, revision: Int64, problem: String?) {
+    mutating func decide(_ value: PolicyValue, by source: DocumentSource?, revision: Int64, problem: String?) {
         self.value = value
-        self.source = source
+        decidedBy = source
         received = revision
-        self.problem = problem
+        if problem != self.problem { self.problem = problem }
         if sent?.value == value {
             sent?.revision = revision
             sent?.isSubstitute = problem != nil

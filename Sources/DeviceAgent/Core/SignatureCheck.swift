@@ -4,7 +4,7 @@ package import FleetProtocol
 package struct SignatureCheck: Sendable {
     package typealias Desired =
         @Sendable (_ wire: [UInt8], _ digest: Digest, _ trust: TrustDocument, _ fleet: FleetID) throws ->
-        DesiredDocument
+        KeptDocument
 
     package let isValid: @Sendable (SignedDocument, VerifyingKey) -> Bool
     /// Reads a desired document whose signature is good; throws what is wrong with it.
@@ -24,7 +24,7 @@ package struct SignatureCheck: Sendable {
                     throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
                 }
                 guard isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
-                return try DesiredDocument(payload: signed.payload, in: fleet)
+                return KeptDocument(try DesiredDocument(payload: signed.payload, in: fleet), wire)
             }
     }
 

@@ -127,7 +127,7 @@ extension PolicyRecord: JSONWritable {
         }
         self.init(default: policy, at: Timestamp(milliseconds: 0))
         self.value = try required(value, "value")
-        self.source = source
+        decidedBy = source.map(DocumentSource.init)
         self.received = received
         self.problem = problem
         self.applied = applied

@@ -6,7 +6,7 @@ import Synchronization
 /// each for itself would otherwise be the load that is measured here: a verification takes as long as a whole change.
 final class SharedVerification: Sendable {
     private struct Known {
-        let document: DesiredDocument
+        let document: KeptDocument
         /// Who signed it: a device that does not trust that key checks for itself.
         let key: VerifyingKey
     }

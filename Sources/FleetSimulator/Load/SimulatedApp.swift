@@ -29,8 +29,11 @@ struct SimulatedApp {
 
     static func registration(of id: AppID) -> Registration {
         Registration(
-            app: id, install: .random(), launch: .random(), sdk: "fleet-sim/1", implements: Set(Callback.allCases))
+            app: id, install: .random(), launch: .random(), sdk: "fleet-sim/1", implements: callbacks)
     }
+
+    /// One set for all, so that it is kept once.
+    private static let callbacks = Set(Callback.allCases)
 
     /// What the app says to a frame, at once or later.
     mutating func reply(

@@ -1,0 +1,33 @@
+package import FleetProtocol
+
+/// A document that was found good, with the signed form that is stored. An object: whoever keeps it keeps the same one, also
+/// the thousands of devices of a simulator.
+package final class KeptDocument: Sendable {
+    package let document: DesiredDocument
+    package let wire: [UInt8]
+    let source: DocumentSource
+
+    package init(_ document: DesiredDocument, _ wire: [UInt8]) {
+        self.document = document
+        source = DocumentSource(document.address)
+        self.wire = wire
+    }
+
+    var address: Address { document.address }
+    var revision: Revision { document.revision }
+    var change: Revision { document.change }
+    var content: DesiredDocument.Content { document.content }
+}
+
+/// Where a document stands. An object, since the records of many policies name the same few places.
+package final class DocumentSource: Hashable, Sendable {
+    package let address: Address
+
+    package init(_ address: Address) { self.address = address }
+
+    package static func == (left: DocumentSource, right: DocumentSource) -> Bool {
+        left === right || left.address == right.address
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(address) }
+}
