@@ -154,6 +154,19 @@ struct RetirementTests {
         #expect(try device.status(mail).authState == .authorized)
     }
 
+    @Test("the document that withdraws a limit does not block by it, whatever the clock has done meanwhile")
+    func withdrawnLimit() throws {
+        var device = try TestDevice()
+        try device.connect()
+        var value = SecureServicesValue()
+        value.offline = SecureServicesValue.Offline(blockAfter: 60)
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(value))))
+        try device.launch(mail)
+        device.now.wall = Timestamp(milliseconds: 4_070_908_800_000)
+        try device.apply(.all, mail, .secureServices, .tombstone)
+        #expect(try device.status(mail).authReason != .outOfContact)
+    }
+
     @Test("a limit that has passed when it comes wipes with the passing of time, not before it can be withdrawn")
     func passedLimit() throws {
         for isWithdrawn in [true, false] {

@@ -97,5 +97,14 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(57_763, .request(0, .apply(app: 0, .all, aspect: 3, variant: 4, isBased: false))),
                     .init(253_494, .request(0, .delete(app: 0, .all))),
                 ])),
+        KeptSchedule(
+            what: "a limit that is withdrawn in the moment in which a clock jumps blocks nobody",
+            schedule: Schedule(
+                seed: 901_003, devices: 1, apps: 1,
+                steps: [
+                    .init(929, .request(0, .apply(app: 0, .all, aspect: 3, variant: 2, isBased: false))),
+                    .init(1_536, .request(0, .apply(app: 0, .all, aspect: 3, variant: 1, isBased: false))),
+                    .init(1_718, .setClock(0, 2_000_000_000)),
+                ])),
     ]
 }

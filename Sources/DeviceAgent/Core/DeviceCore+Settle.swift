@@ -125,11 +125,12 @@ extension DeviceCore {
     ) {
         let documents = wishes[.auth]
         let deciding = documents.first(where: \.isRetirement) ?? documents.first
+        let offline = offlineLimits(of: app, wishes, isCertain)
         releaseLatch(&app, by: deciding, isCertain)
         if app.latch == nil {
             if let deciding, deciding.isRetirement {
                 latch(&app, change: deciding.change, reason: .policy, message: deciding.authMessage, at: now)
-            } else if isWiping, let limit = app.secureServices.offline?.wipeAfter, let gone = runningSinceContact,
+            } else if isWiping, let limit = offline?.wipeAfter, let gone = runningSinceContact,
                 gone >= limit
             {
                 latch(
@@ -137,14 +138,14 @@ extension DeviceCore {
                     message: "This device has been out of contact for too long.", at: now)
             }
         }
-        let (decision, reason) = authDecision(app, deciding, at: now)
+        let (decision, reason) = authDecision(app, deciding, offline, at: now)
         // What the device itself has found needs nobody's confirmation.
         let isOwn = app.latch != nil || reason == .outOfContact
         if take(decision, for: .auth, &app, isCertain || isOwn, at: now) { app.authReason = reason }
     }
 
     private func authDecision(
-        _ app: AppRecord, _ deciding: KeptDocument?, at now: Now
+        _ app: AppRecord, _ deciding: KeptDocument?, _ offline: SecureServicesValue.Offline?, at now: Now
     ) -> (Decision, AuthReason) {
         if let latch = app.latch {
             let isMet = deciding?.isRetirement == true
@@ -161,7 +162,7 @@ extension DeviceCore {
                 latch.reason
             )
         }
-        if let limit = app.secureServices.offline?.blockAfter, let gone = sinceContact(now), gone >= limit {
+        if let limit = offline?.blockAfter, let gone = sinceContact(now), gone >= limit {
             let value = PolicyValue.auth(
                 .unauthorized, message: "This device has been out of contact for too long.")
             return (
@@ -202,6 +203,17 @@ extension DeviceCore {
         app.hasKeys = false
         keep(.wiped, of: app.id, message: "\(reason)", at: now)
         log(.notice, "retired an app and destroyed its keys", "\(reason)", app: app.id)
+    }
+
+    /// The offline limits in force, or what replaces them in this moment: what is withdrawn blocks nobody any more.
+    private func offlineLimits(
+        of app: AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool
+    ) -> SecureServicesValue.Offline? {
+        guard let present = app.secureServices.offline else { return nil }
+        guard isCertain, case .secureServices(let next) = decision(on: .secureServices, of: app, wishes).value else {
+            return present
+        }
+        return next.offline
     }
 
     /// Seconds of running time since the last contact; nil before the first.
