@@ -56,6 +56,27 @@ struct CertaintyTests {
         #expect(device.core.state.contact != contact)
     }
 
+    @Test("the times of a new epoch count although they are earlier, and those of the old one no more")
+    func earlierTimesOfNewEpoch() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        try device.connect()
+        let connection = try #require(device.connection)
+        device.fleet.time = device.fleet.time.advanced(bySeconds: 3_600)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        let old = try device.fleet.heartbeat()
+        device.fleet.epoch = 2
+        device.fleet.time = device.fleet.time.advanced(bySeconds: -3_600)
+        let before = device.core.state.contact
+        try device.wait(100)
+        try device.say(.heartbeat, device.fleet.heartbeat())
+        let contact = device.core.state.contact
+        #expect(contact != before)
+        try device.wait(100)
+        try device.say(.heartbeat, old)
+        #expect(device.core.state.contact == contact)
+    }
+
     @Test("a controller that greets every presence and the device come to an end with each other")
     func greetings() throws {
         var device = try TestDevice()

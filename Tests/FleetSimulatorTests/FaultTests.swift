@@ -22,7 +22,7 @@ struct FaultTests {
         .changesNotPublished: 21, .tombstonesNotPublished: 28, .membershipNotPublished: 6, .metaNotPublished: 701,
         .trustNotPublished: 5, .lostIgnored: 74, .reportedNotSaid: 110, .documentsNotSaid: 227,
         .markersNotRepeated: 41, .nobodyAskedAgain: 43, .ownMarkerNotRepeated: 10, .presenceNotTaken: 2,
-        .retainedPresenceTaken: 1, .willsTaken: 10, .removedNotCleared: 6, .enrolmentsNotRead: 5260,
+        .retainedPresenceTaken: 1, .willsTaken: 10, .removedNotCleared: 6, .enrolmentsNotRead: 10570,
         .incarnationNotRaised: 11,
     ]
 

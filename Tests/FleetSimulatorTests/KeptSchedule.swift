@@ -106,5 +106,16 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(1_536, .request(0, .apply(app: 0, .all, aspect: 3, variant: 1, isBased: false))),
                     .init(1_718, .setClock(0, 2_000_000_000)),
                 ])),
+        KeptSchedule(
+            what: "a controller that was put back is contact at once, also where its signed times had run ahead",
+            schedule: Schedule(
+                seed: 2_006_572, devices: 2, apps: 2,
+                steps: [
+                    .init(2, .request(1, .apply(app: 0, .device(0), aspect: 3, variant: 4, isBased: false))),
+                    .init(2_603, .crashController(effects: 4, downFor: 2_854)), .init(5_121, .backUpController),
+                    .init(11_165, .crashController(effects: 5, downFor: 1_805)),
+                    .init(12_143, .request(0, .group(1, priority: 0, members: 1))), .init(14_581, .attempt(0, 0)),
+                    .init(35_934, .putBackController),
+                ])),
     ]
 }

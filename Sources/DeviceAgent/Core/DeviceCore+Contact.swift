@@ -131,12 +131,14 @@ extension DeviceCore {
         if let due = session?.greetingDueAt, state.running.total >= due { answerGreeting() }
     }
 
+    /// A controller that was put back from a backup may not know which times it had signed: its new epoch comes later
+    /// than all of them.
     private func isLater(_ clock: ControllerClock) -> Bool {
-        session?.controllerTime.map { clock.at > $0 } ?? true
+        session?.controllerTime.map { (clock.epoch, clock.at) > $0 } ?? true
     }
 
     private mutating func contact(_ clock: ControllerClock, at now: Now) {
-        session?.controllerTime = clock.at
+        session?.controllerTime = (clock.epoch, clock.at)
         state.contact = Contact(running: state.running.total, wall: now.wall)
         state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
         batch.isClockDue = true

@@ -35,8 +35,8 @@ extension DeviceCore {
         var greetingDueAt: Int64?
         /// The controller's, by its greeting.
         var epoch: Int64?
-        /// The time that the controller said last on this connection.
-        var controllerTime: Timestamp?
+        /// The epoch and time that the controller said last on this connection.
+        var controllerTime: (epoch: Int64, at: Timestamp)?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
         private(set) var held: [(topic: String, payload: [UInt8])] = []
         /// When the trust document was asked for once more, by the running time.

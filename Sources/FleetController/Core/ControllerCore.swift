@@ -25,7 +25,8 @@ package struct ControllerCore: ~Copyable {
     var signedTime: Timestamp
     /// Up to which time the store knows that times may have been signed.
     var reservedTime: Timestamp
-    private static let reservedAhead: Int64 = 60
+    /// In seconds: by so much the times may run ahead after each restart, and the store is written to once in so many.
+    private static let reservedAhead: Int64 = 1
 
     enum Phase {
         case offline

@@ -47,7 +47,7 @@ struct Watch {
     var limitsSince: [AppID: Int64] = [:]
 
     // Contact, as the design has it: a hello that answers this connection, and later heartbeats.
-    private var controllerTime: Timestamp?
+    private var controllerTime: (epoch: Int64, at: Timestamp)?
     private(set) var isInContact = false
     /// Greetings and heartbeats that the device cannot verify yet, or has yet to look at.
     private var unverified: [Unverified] = []
@@ -55,7 +55,7 @@ struct Watch {
     private struct Unverified {
         let signed: SignedDocument
         let isHello: Bool
-        let time: Timestamp
+        let clock: ControllerClock
     }
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
     private(set) var contact: Contact?
@@ -194,13 +194,13 @@ struct Watch {
             guard let signed = try? SignedDocument(wire: payload),
                 let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
             else { return }
-            unverified.append(Unverified(signed: signed, isHello: false, time: heartbeat.clock.at))
+            unverified.append(Unverified(signed: signed, isHello: false, clock: heartbeat.clock))
         case .hello?:
             guard let signed = try? SignedDocument(wire: payload),
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
                 hello.connection == connection
             else { return }
-            unverified.append(Unverified(signed: signed, isHello: true, time: hello.clock.at))
+            unverified.append(Unverified(signed: signed, isHello: true, clock: hello.clock))
         default: break
         }
     }
@@ -209,14 +209,14 @@ struct Watch {
     mutating func looked(with trust: TrustDocument) {
         for message in unverified where trust.key(message.signed.keyID) != nil {
             if message.isHello { isGreeted = true }
-            if isGreeted { noteContact(message.time) }
+            if isGreeted { noteContact(message.clock) }
         }
         unverified.removeAll { trust.key($0.signed.keyID) != nil }
     }
 
-    private mutating func noteContact(_ time: Timestamp) {
-        guard controllerTime.map({ time > $0 }) ?? true else { return }
-        controllerTime = time
+    private mutating func noteContact(_ clock: ControllerClock) {
+        guard controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { return }
+        controllerTime = (clock.epoch, clock.at)
         isInContact = true
     }
 

@@ -11,7 +11,7 @@ struct TestFleet {
     var epoch: Int64 = 1
     var revision: Int64 = 0
     /// The controller's clock, one second further at each use.
-    private var time = Timestamp(milliseconds: 1_800_000_000_000)
+    var time = Timestamp(milliseconds: 1_800_000_000_000)
 
     init() throws {
         root = try SigningKey()
