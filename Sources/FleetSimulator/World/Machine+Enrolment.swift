@@ -12,7 +12,6 @@ extension Machine {
         world.say(name, "is taken out of the fleet")
         isRemoved = true
         isRemovalUnfinished = true
-        wasRemoved = true
         watch.promised = [:]
         world.controller.enrolments[id] = nil
         world.controller.watch.forget(id)
@@ -21,9 +20,9 @@ extension Machine {
 
     /// It gets the next incarnation and another password; a new device has nothing of what the old one had.
     func enroll(_ floors: Floors) {
-        guard let isNew = isEnrolmentAsked else { return }
-        world.say(name, isNew ? "is replaced by a new device" : "is enrolled again")
-        isEnrolmentAsked = nil
+        guard let enrolment else { return }
+        world.say(name, enrolment == .replaced ? "is replaced by a new device" : "is enrolled again")
+        self.enrolment = nil
         isRemoved = false
         isRemovalUnfinished = false
         crash(isRestarting: false)
@@ -40,7 +39,7 @@ extension Machine {
         world.controller.enrolments[id] = enrollment.incarnation
         world.controller.watch.forget(id)
         world.broker.end(allOf: user)
-        if isNew { begin() }
+        if enrolment == .replaced { begin() }
         world.after(100) { [unowned self] in startAgent() }
     }
 

@@ -19,11 +19,17 @@ final class Machine: BusClient {
     var isRemoved = false
     /// The controller is still to be told of it.
     var isRemovalUnfinished = false
-    /// It has been taken out at some time: documents for it alone are no more.
-    var wasRemoved = false
-    /// Somebody enrols it, in place of a device that is no more or as what it is.
-    var isEnrolmentAsked: Bool?
+    /// How somebody enrols it.
+    var enrolment: Enrolment?
     var isGone = false
+
+    enum Enrolment {
+        /// As what it is.
+        case again
+        /// In the place of a device that is no more.
+        case replaced
+    }
+
     private(set) var apps: [AppProcess] = []
     /// Of the agent's process.
     var run = 0

@@ -52,14 +52,14 @@ extension World {
     // MARK: Members of the fleet
 
     private func remove(_ machine: Machine) {
-        guard machine.isEnrolmentAsked == nil else { return }
+        guard machine.enrolment == nil else { return }
         machine.takeOut()
         finishRemoval(of: machine)
     }
 
     private func enroll(_ machine: Machine, isNew: Bool) {
         guard !machine.isRemovalUnfinished else { return }
-        machine.isEnrolmentAsked = isNew
+        machine.enrolment = isNew ? .replaced : .again
         finishEnrolment(of: machine)
     }
 

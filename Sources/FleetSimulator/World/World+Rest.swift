@@ -16,7 +16,7 @@ extension World {
             checkPromises(wishes)
             controller.checkBases()
             if isForgotten(wishes) { return }
-            for machine in machines where machine.isRemovalUnfinished || machine.isEnrolmentAsked != nil {
+            for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
             }
             for machine in machines where machine.isRemoved { try checkGone(machine, statuses, online) }

@@ -138,7 +138,7 @@ final class World {
         for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
         for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
-        for machine in machines where machine.isEnrolmentAsked != nil { finishEnrolment(of: machine) }
+        for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
         if schedule.broker == .hostile { for connection in broker.connections { broker.end(connection) } }
         broker.manners = .honest
     }
