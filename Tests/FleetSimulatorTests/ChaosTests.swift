@@ -31,10 +31,7 @@ struct ChaosTests {
     @Test("asked to end in the middle, chaos ends every process that it started, also those it has stopped")
     func ended() async throws {
         try await withFixture { fixture in
-            let folder = try fixture.temporaryFolder()
-            let chaos = try await fixture.process(
-                program(named: "fleet-sim"), ["chaos", "--minutes", "5", "--seed", "8"],
-                environment: ["TMPDIR": folder.path])
+            let (chaos, folder) = try await start(fixture)
             try await until("the first line of progress", within: .seconds(120)) {
                 chaos.errors.contains("changes applied")
             }
@@ -49,16 +46,22 @@ struct ChaosTests {
     @Test("killed in the middle, chaos leaves no process behind")
     func killed() async throws {
         try await withFixture { fixture in
-            let folder = try fixture.temporaryFolder()
-            let chaos = try await fixture.process(
-                program(named: "fleet-sim"), ["chaos", "--minutes", "5", "--seed", "8"],
-                environment: ["TMPDIR": folder.path])
+            let (chaos, folder) = try await start(fixture)
             try await until("its agents run", within: .seconds(60)) {
                 processes(naming: folder).count > 4
             }
             _ = await chaos.killNow()
             try await until("all are gone", within: .seconds(10)) { processes(naming: folder).isEmpty }
         }
+    }
+
+    /// Chaos that does not end by itself within the test, and the folder that it works in.
+    private func start(_ fixture: Fixture) async throws -> (ManagedProcess, URL) {
+        let folder = try fixture.temporaryFolder()
+        let chaos = try await fixture.process(
+            program(named: "fleet-sim"), ["chaos", "--minutes", "5", "--seed", "8"],
+            environment: ["TMPDIR": folder.path])
+        return (chaos, folder)
     }
 
     /// Those whose arguments name something in a folder.

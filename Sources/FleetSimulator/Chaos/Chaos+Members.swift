@@ -4,7 +4,8 @@ import FleetProtocol
 extension Chaos {
     /// What fleetctl is doing about a device.
     enum Admission {
-        case removing(ChaosQuestion)
+        /// To be enrolled again after so many milliseconds.
+        case removing(ChaosQuestion, for: Int64)
         /// Until it is enrolled.
         case waiting(until: Int64)
         case enrolling(ChaosQuestion)
@@ -17,8 +18,7 @@ extension Chaos {
 
     func remove(_ device: Int, for time: Int64) throws {
         guard admissions[device] == nil else { return }
-        removals[device] = time
-        admissions[device] = .removing(try askToRemove(device))
+        admissions[device] = .removing(try askToRemove(device), for: time)
     }
 
     private func askToEnroll(_ device: Int) throws -> ChaosQuestion {
@@ -37,17 +37,16 @@ extension Chaos {
         for (device, admission) in admissions.sorted(by: { $0.key < $1.key }) {
             let name = "d\(device)"
             switch admission {
-            case .removing(let question):
+            case .removing(let question, let time):
                 switch finish(question) {
                 case nil: break
                 case .accepted:
-                    let time = removals[device] ?? 0
                     story.tell("\(name) is taken out of the fleet for \(time) ms", of: name, at: now)
                     admissions[device] = .waiting(until: now + time)
                 case .refused(let reason):
                     fail(ChaosFinding(.answered, "\(name) could not be removed: \(reason)", device: name))
                     admissions[device] = nil
-                case .unknown: admissions[device] = .removing(try askToRemove(device))
+                case .unknown: admissions[device] = .removing(try askToRemove(device), for: time)
                 }
             case .waiting(let time):
                 if now >= time { admissions[device] = .enrolling(try askToEnroll(device)) }

@@ -27,8 +27,6 @@ final class Chaos {
     var heals: [ChaosPlan.Link: Int64] = [:]
     /// What is done about which device.
     var admissions: [Int: Admission] = [:]
-    /// For how long, in milliseconds.
-    var removals: [Int: Int64] = [:]
     /// Device and app of those that have been told to retire themselves, and not been authorized for certain since.
     var retired: Set<[Int]> = []
     private var converged = 0

@@ -48,11 +48,11 @@ final class Machine: BusClient {
     // The bus
     var connection: Connection?
     // The link
-    private var links: [Int64: AppProcess] = [:]
-    private var lastLink: Int64 = 0
+    var links: [Int64: AppProcess] = [:]
+    var lastLink: Int64 = 0
     private var lastKey = 0
     /// Where a person waits whether the code that was typed is right.
-    private(set) var codeLinks: Set<Int64> = []
+    var codeLinks: Set<Int64> = []
     var unpluggedUntil: Int64 = 0
     /// What the last connection said last, which a library may say again.
     var lastSaid: [(topic: String, payload: [UInt8])] = []
@@ -224,12 +224,6 @@ final class Machine: BusClient {
         crash(isRestarting: true)
     }
 
-    private func closeLinks() {
-        for (number, app) in links.sorted(by: { $0.key < $1.key }) { app.lostLink(number) }
-        links = [:]
-        codeLinks = []
-    }
-
     func crash(isRestarting: Bool) {
         guard core != nil else { return }
         world.say(name, "the agent is gone")
@@ -359,43 +353,6 @@ final class Machine: BusClient {
     private func later(_ body: @escaping (Machine) -> Void) {
         let run = run
         world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
-    }
-
-    // MARK: The link
-
-    func openLink(_ app: AppProcess) -> Int64? {
-        guard core != nil else { return nil }
-        lastLink += 1
-        links[lastLink] = app
-        return lastLink
-    }
-
-    func linkClosed(_ number: Int64) {
-        guard links.removeValue(forKey: number) != nil else { return }
-        world.after(world.delay()) { [unowned self] in post(.linkClosed(LinkID(number))) }
-    }
-
-    static let rightCode = "right"
-
-    /// A person types a code, on a connection of its own.
-    func enterCode(for app: AppID, isRight: Bool) {
-        guard core != nil else { return }
-        lastLink += 1
-        codeLinks.insert(lastLink)
-        if isRight { watch.codes.insert(app) }
-        post(.frame(LinkID(lastLink), .code(app, isRight ? Self.rightCode : "wrong")))
-    }
-
-    func refuse(_ app: AppID) { post(.registrationRefused(app, reason: "another user's process")) }
-
-    func receive(_ frame: AppFrame, on number: Int64) {
-        guard let app = links[number] else { return }
-        watch.noted(frame, of: app)
-        if case .register(let registration) = frame {
-            post(.registered(LinkID(number), registration))
-        } else {
-            post(.frame(LinkID(number), frame))
-        }
     }
 
     /// The controller has lost what it had stored of these; nobody has them any more.
