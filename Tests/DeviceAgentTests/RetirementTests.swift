@@ -122,6 +122,48 @@ struct RetirementTests {
         #expect(device.keys == [mail])
     }
 
+    @Test("what an app was being told when it retired itself is taken back by another delivery, which it answers")
+    func underWay() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        var dlp = DLP()
+        dlp.print = .authorized
+        try device.apply(.all, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        let isPrint = { (frame: AgentFrame) in
+            if case .deliver(_, .policy(.print, _)) = frame { true } else { false }
+        }
+        #expect(device.frames.contains(where: isPrint))
+        // Its callback has begun, and has not returned.
+        device.frames = []
+        try device.handle(.frame(link, .retire))
+        #expect(try device.answer(link).contains(.policy(.print(.unauthorized), reason: .none)))
+        #expect(try device.status(mail)[.print].attempt.outcome == .rejected)
+    }
+
+    @Test("an authorized app has no secure services while they are locked, or ask for a passcode that nobody can enter")
+    func unavailable() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        #expect(try device.status(mail).secureServices == .available)
+        var locked = SecureServicesValue()
+        locked.isLocked = true
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(locked))))
+        #expect(try device.answer(link) == [.availability(.unavailable)])
+        try device.apply(.all, mail, .secureServices, .tombstone)
+        #expect(try device.answer(link) == [.availability(.available)])
+        var asking = SecureServicesValue()
+        asking.passcode = .init(isRequired: true)
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(asking))))
+        #expect(try device.answer(link) == [.availability(.unavailable)])
+        #expect(try device.reported(mail).secureServices == .unavailable)
+        #expect(try device.reported(mail)[.secureServices].attempt.outcome == .unsupported)
+    }
+
     @Test("out of contact an app is blocked by the larger clock, wiped by running time alone, and unblocked by contact")
     func offline() throws {
         var device = try TestDevice()

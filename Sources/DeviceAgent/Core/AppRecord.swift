@@ -87,9 +87,11 @@ package struct AppRecord: Hashable, Sendable {
         return value
     }
 
-    /// Keys can be used while the app is authorized, has some, and nobody has locked it.
+    /// Keys can be used while the app is authorized, has some, nobody has locked it, and no passcode is required: this
+    /// agent cannot ask for one.
     package var availability: SecureServicesAvailability {
-        authState == .authorized && hasKeys && !secureServices.isLocked ? .available : .unavailable
+        let isLocked = secureServices.isLocked || secureServices.passcode?.isRequired == true
+        return authState == .authorized && hasKeys && !isLocked ? .available : .unavailable
     }
 
     package var properties: AppProperties {
@@ -142,17 +144,16 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     /// The app has retired itself: it has the defaults now, and takes nothing of what is under way. Where it was told
-    /// something else it has to be told whatever comes next, also the value of before.
+    /// something else, or may have begun to be, it has to be told whatever comes next, also the value of before.
     mutating func takeRetirement(at time: Timestamp) {
         for policy in Policy.allCases {
-            if self[policy].told.map({ $0.value != .default(of: policy) }) ?? false { self[policy].told = nil }
+            let record = self[policy]
+            if record.sent != nil || record.told?.value != .default(of: policy) { self[policy].told = nil }
             self[policy].sent = nil
             if policy.isAcknowledgedByApp { self[policy].refreshAttempt(at: time) }
         }
-        if managedTold.told != .unknown { managedTold.told = nil }
-        managedTold.sent = nil
-        if availabilityTold.told != .unavailable { availabilityTold.told = nil }
-        availabilityTold.sent = nil
+        managedTold.takeDefault(.unknown)
+        availabilityTold.takeDefault(.unavailable)
     }
 
     /// The process has taken these of what was under way; the rest was lost with its connection.

@@ -167,6 +167,12 @@ package struct ToldValue<Value: Hashable & Sendable>: Hashable, Sendable {
         sent = nil
     }
 
+    /// See ``AppRecord/takeRetirement(at:)``.
+    mutating func takeDefault(_ value: Value) {
+        if sent != nil || told != value { told = nil }
+        sent = nil
+    }
+
     mutating func returned(_ number: Int64) -> Bool {
         guard let sent, sent.number == number else { return false }
         told = sent.value

@@ -59,7 +59,8 @@ package enum PolicyValue: Hashable, Sendable {
         case (.pasteboard(let old), .pasteboard(let new)): Self.rank(old.rawValue) > Self.rank(new.rawValue)
         case (.print(let old), .print(let new)): old.rawValue > new.rawValue
         case (.dragAndDrop(let old), .dragAndDrop(let new)): old.rawValue > new.rawValue
-        case (.secureServices(let old), .secureServices(let new)): !old.isLocked && new.isLocked
+        case (.secureServices(let old), .secureServices(let new)):
+            !old.isLocked && new.isLocked && !SecureServicesValue.Offline.loosens(old.offline, new.offline)
         case (.logLevel(let old), .logLevel(let new)): old > new
         default: false
         }

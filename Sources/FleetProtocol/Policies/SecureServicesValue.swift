@@ -26,6 +26,12 @@ package struct SecureServicesValue: Hashable, Sendable {
             self.blockAfter = blockAfter
             self.wipeAfter = wipeAfter
         }
+
+        /// Whether a device may be longer out of contact by `new` than by `old`.
+        static func loosens(_ old: Offline?, _ new: Offline?) -> Bool {
+            func isLater(_ old: Int64?, _ new: Int64?) -> Bool { (new ?? .max) > (old ?? .max) }
+            return isLater(old?.blockAfter, new?.blockAfter) || isLater(old?.wipeAfter, new?.wipeAfter)
+        }
     }
 
     package init() {}

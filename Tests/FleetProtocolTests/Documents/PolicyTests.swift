@@ -62,6 +62,14 @@ struct PolicyTests {
             #expect(!old.isTightening(of: old))
         }
         #expect(!PolicyValue.openIn(.whitelist, whitelist: [b]).isTightening(of: .openIn(.whitelist, whitelist: [a])))
+        var (limited, locked) = (SecureServicesValue(), SecureServicesValue())
+        limited.offline = .init(blockAfter: 60, wipeAfter: 600)
+        locked.isLocked = true
+        #expect(PolicyValue.secureServices(locked).isTightening(of: .secureServices(SecureServicesValue())))
+        // It locks, and lets the device be out of contact for longer.
+        #expect(!PolicyValue.secureServices(locked).isTightening(of: .secureServices(limited)))
+        locked.offline = .init(blockAfter: 60, wipeAfter: 500)
+        #expect(PolicyValue.secureServices(locked).isTightening(of: .secureServices(limited)))
         #expect(!PolicyValue.config(["a": "1"]).isTightening(of: .config([:])))
     }
 }

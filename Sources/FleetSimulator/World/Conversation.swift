@@ -1,0 +1,107 @@
+import AppConnect
+import FleetProtocol
+
+/// What an agent has told an app, and what the app has said of it, as somebody at the link between them knows it.
+struct Conversation {
+    private var install: RandomID?
+    /// The newest delivery of each kind.
+    private var newest: [DeliveryKind: (number: Int64, delivery: Delivery)] = [:]
+    /// What the app has taken for good: it has answered it, or nobody asks for an answer. While this is what it has,
+    /// it is not told again.
+    private var settled: [DeliveryKind: Delivery] = [:]
+    /// The agent knows it, and has not stored it yet.
+    private var unstored: [Delivery] = []
+
+    mutating func stored() {
+        for delivery in unstored { settled[delivery.kind] = delivery }
+        unstored = []
+    }
+
+    /// The agent is gone, with what it had not stored.
+    mutating func forgetUnstored() { unstored = [] }
+
+    /// The agent was about to send something, and does not know whether it did.
+    mutating func mayHaveSent(_ frame: AgentFrame) {
+        switch frame {
+        case .ready(let properties): settled = settled.filter { properties.isSame($0.value) }
+        case .deliver(_, let delivery): settled[delivery.kind] = nil
+        default: break
+        }
+    }
+
+    /// The agent sends something. Returns what is wrong with that.
+    mutating func sends(_ frame: AgentFrame) -> String? {
+        switch frame {
+        case .ready(let properties):
+            // With its ready an app is told everything else.
+            settled = settled.filter { properties.isSame($0.value) }
+            newest = [:]
+            return nil
+        case .deliver(let number, let delivery):
+            let isAgain = settled.removeValue(forKey: delivery.kind).map(delivery.says) ?? false
+            newest[delivery.kind] = (number, delivery)
+            return isAgain ? "told again what it has taken: \(delivery)" : nil
+        default: return nil
+        }
+    }
+
+    /// The agent has dealt with something that the app said.
+    mutating func hears(_ frame: AppFrame) {
+        switch frame {
+        case .register(let registration):
+            if install != registration.install { settled = [:] }
+            install = registration.install
+            guard let resume = registration.resume else {
+                newest = [:]
+                return
+            }
+            for number in resume.delivered { returned(number) }
+            for answer in resume.acknowledgements { answered(answer) }
+        case .delivered(let number): returned(number)
+        case .acknowledge(let answer): answered(answer)
+        case .retire:
+            // It has the defaults now, whatever it was told.
+            settled = settled.filter { AppProperties.initial.isSame($0.value) }
+            newest = newest.filter { settled[$0.key] == $0.value.delivery }
+            unstored = []
+        default: break
+        }
+    }
+
+    private mutating func returned(_ number: Int64) {
+        guard let delivery = newest.values.first(where: { $0.number == number })?.delivery,
+            delivery.kind.acknowledged == nil
+        else { return }
+        unstored.append(delivery)
+    }
+
+    private mutating func answered(_ answer: Acknowledgement) {
+        let kind = DeliveryKind.policy(answer.policy)
+        guard let told = newest[kind], told.number == answer.delivery else { return }
+        unstored.removeAll { $0.kind == kind }
+        settled[kind] = nil
+        // An error is told again with the next revision.
+        if answer.state != .error { unstored.append(told.delivery) }
+    }
+}
+
+extension Delivery {
+    /// Whether both say the same; the reason of an authorization aside.
+    fileprivate func says(_ other: Delivery) -> Bool {
+        switch (self, other) {
+        case (.policy(let value, _), .policy(let other, _)): value == other
+        default: self == other
+        }
+    }
+}
+
+extension AppProperties {
+    /// Whether an app with these has what a delivery says.
+    func isSame(_ delivery: Delivery) -> Bool {
+        switch delivery {
+        case .policy(let value, _): self[value.policy] == value
+        case .managed(let value): managed == value
+        case .availability(let value): availability == value
+        }
+    }
+}
