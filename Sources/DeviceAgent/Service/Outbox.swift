@@ -41,7 +41,7 @@ package struct Outbox {
 
     package init() {}
 
-    package var isEmpty: Bool { first == last }
+    package var isEmpty: Bool { entries.isEmpty }
 
     package mutating func add(_ address: Address, _ payload: [UInt8], retain: Bool) {
         add(Entry(address: address, content: .bytes(payload), isRetained: retain))
@@ -54,8 +54,12 @@ package struct Outbox {
     private mutating func add(_ entry: Entry) {
         if entry.isRetained {
             if let place = places[entry.address] {
-                entries[place] = entry
-                return
+                // What a presence says of statuses, it says of those that come before it.
+                guard case .presence = entry.address else {
+                    entries[place] = entry
+                    return
+                }
+                entries[place] = nil
             }
             places[entry.address] = last
         }
@@ -64,10 +68,12 @@ package struct Outbox {
     }
 
     package mutating func next() -> Entry? {
-        guard first < last else { return nil }
-        defer { first += 1 }
-        guard let entry = entries.removeValue(forKey: first) else { return nil }
-        if entry.isRetained { places[entry.address] = nil }
-        return entry
+        while first < last {
+            defer { first += 1 }
+            guard let entry = entries.removeValue(forKey: first) else { continue }
+            if entry.isRetained { places[entry.address] = nil }
+            return entry
+        }
+        return nil
     }
 }
