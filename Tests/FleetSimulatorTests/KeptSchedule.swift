@@ -117,5 +117,13 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(12_143, .request(0, .group(1, priority: 0, members: 1))), .init(14_581, .attempt(0, 0)),
                     .init(35_934, .putBackController),
                 ])),
+        KeptSchedule(
+            what: "an authorized app for which a passcode is required has no secure services",
+            schedule: Schedule(
+                seed: 1, devices: 1, apps: 1,
+                steps: [
+                    .init(2_000, .request(0, .apply(app: 0, .all, aspect: 0, variant: 0, isBased: false))),
+                    .init(4_000, .request(0, .apply(app: 0, .all, aspect: 3, variant: 0, isBased: false))),
+                ])),
     ]
 }

@@ -59,7 +59,7 @@ package struct AppSession: Sendable {
 
     package var phase = Phase.created
     package var connection = Connection.none
-    var connectionState = ConnectionState.disconnected(
+    package var connectionState = ConnectionState.disconnected(
         AppConnectError(.notStarted, "start(options:) has not been called"))
     package var properties = AppProperties.initial
     package var registration: Registration?

@@ -58,13 +58,13 @@ package enum DeliveryKind: Hashable, Sendable {
     var isSilent: Bool { self == .policy(.dragAndDrop) || self == .policy(.secureServices) }
 
     /// The policy that an app would acknowledge.
-    var acknowledged: Policy? {
+    package var acknowledged: Policy? {
         if case .policy(let policy) = self, policy.isAcknowledgedByApp { policy } else { nil }
     }
 }
 
 extension Delivery {
-    var kind: DeliveryKind {
+    package var kind: DeliveryKind {
         switch self {
         case .policy(let value, _): .policy(value.policy)
         case .managed: .managed

@@ -46,6 +46,13 @@ extension FleetStore {
         try transaction { try $0.statuses(in: fleet, app: nil, device: nil, after: 0, limit: 100_000).map(\.status) }
     }
 
+    /// The newest incarnation and boot of a device.
+    package func place(of device: DeviceID) throws -> (incarnation: Int64, boot: Int64)? {
+        try transaction { try $0.device(device).map { ($0.incarnation, $0.boot) } }
+    }
+
+    package func groups(of device: DeviceID) throws -> [GroupID] { try transaction { try $0.groups(of: device) } }
+
     /// The devices that are counted as connected now.
     package func onlineDevices() throws -> Set<DeviceID> {
         try transaction { transaction in

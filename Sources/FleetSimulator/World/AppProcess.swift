@@ -8,6 +8,11 @@ final class AppProcess {
     private(set) var session: AppSession?
     private var install: RandomID
     private var launch = 0
+    /// This process has had its ready.
+    private(set) var wasReady = false
+    private var isRunning = false
+    /// It has retired itself, and has not been told so by its agent yet.
+    private(set) var isRetiring = false
     private var link: LinkNumber?
     private var isPumpDue = false
     private var lastUp: Int64 = 0
@@ -16,7 +21,7 @@ final class AppProcess {
     private(set) var displays: Set<Int64> = []
     private var lastDisplay: Int64 = 0
     private let manner: Manner
-    private let callbacks: Set<Callback>
+    let callbacks: Set<Callback>
 
     typealias LinkNumber = Int64
 
@@ -43,6 +48,9 @@ final class AppProcess {
     func start() {
         guard session == nil else { return }
         launch += 1
+        wasReady = false
+        isRunning = false
+        isRetiring = false
         var session = AppSession()
         try? session.start(
             as: Registration(
@@ -146,6 +154,7 @@ final class AppProcess {
             registration.resume?.acknowledgements = []
             frame = .register(registration)
         }
+        if case .register = frame { world.say(name, "registers") } else { world.say(name, "says \(frame)") }
         lastUp = max(lastUp, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
         world.after(lastUp - world.now) { [unowned machine] in machine.receive(frame, on: link) }
     }
@@ -170,18 +179,27 @@ final class AppProcess {
             return effects
         }
         guard let call else { return }
+        if isRunning { world.fail(.quiet, "\(name): \(call) came while another callback ran") }
+        isRunning = true
         world.say(name, "is called: \(call)")
-        machine.checkProperties(of: self)
+        machine.check(call, of: self)
+        if call == .ready { wasReady = true }
+        if case .changed(_, .policy(.auth, .selfRetired)) = call { isRetiring = false }
         let policy: Policy? =
             if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else {
                 nil
             }
         if let policy, manner == .prompt || manner == .wrong { answer(policy) }
+        if world.fault == .callbacksOverlap {
+            run { $0.returned(call) }
+            pumpLater()
+        }
         let launch = launch
         world.after(world.isCalm ? 0 : world.noise.below(8) == 0 ? world.noise.milliseconds(5...2_000) : 0) {
             [unowned self] in
             guard self.launch == launch else { return }
-            run { $0.returned(call) }
+            isRunning = false
+            if world.fault != .callbacksOverlap { run { $0.returned(call) } }
             if let policy, manner == .late {
                 world.after(world.noise.milliseconds(1...4_000)) { [unowned self] in
                     if self.launch == launch { answer(policy) }
@@ -211,9 +229,7 @@ final class AppProcess {
     }
 
     func attempt() {
-        run { session in
-            do { return try session.request(.copy).1 } catch { return [] }
-        }
+        ask { try $0.request(.copy).1 }
     }
 
     func display() {
@@ -224,8 +240,20 @@ final class AppProcess {
     }
 
     func retire() {
+        ask { session in
+            let effects = try session.retire()
+            isRetiring = isRetiring || !effects.isEmpty
+            return effects
+        }
+    }
+
+    /// What is asked for before ready is refused.
+    private func ask(_ body: (inout AppSession) throws -> [AppSession.Effect]) {
         run { session in
-            do { return try session.retire() } catch { return [] }
+            let isReady = session.phase == .ready
+            guard let effects = try? body(&session) else { return [] }
+            if !isReady { world.fail(.quiet, "\(name): something was done for it before its ready") }
+            return effects
         }
     }
 }

@@ -1,4 +1,5 @@
 import FleetProtocol
+import Mosquitto
 
 /// A part of the world that speaks MQTT.
 protocol BusClient: AnyObject {
@@ -8,6 +9,12 @@ protocol BusClient: AnyObject {
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection)
     func subscribed(_ token: Int64, on connection: Connection)
     func lost(_ connection: Connection)
+    /// Something that the client has sent is with the broker.
+    func sent(on connection: Connection)
+}
+
+extension BusClient {
+    func sent(on connection: Connection) {}
 }
 
 /// One connection of a client, as broker and client see it: each direction keeps its order, nothing survives its end.
@@ -17,10 +24,9 @@ final class Connection {
     /// Whether the client, and the broker, think that it stands.
     var isClientThere = true
     var isBrokerThere = true
-    var filters: [Filter] = []
-    var lastUp: Int64 = 0
-    var lastDown: Int64 = 0
-    var queued = 0
+    var filters: [(filter: Filter, qos: QoS)] = []
+    var up = Lane()
+    var down = Lane()
     var isWithheld = false
     /// The client has said that it goes: what it said before still arrives.
     var isLeaving = false
@@ -30,6 +36,25 @@ final class Connection {
     init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
         self.client = client
         self.will = will
+    }
+}
+
+/// One direction of a connection. It keeps the order of what goes at QoS 0, or is no message, and of what goes at QoS 1. The
+/// latter waits when much is under way already: it is overtaken by the former, and does not overtake.
+struct Lane {
+    private(set) var last: Int64 = 0
+    private var lastAtOnce: Int64 = 0
+    var underWay = 0
+
+    /// When something arrives that would arrive at `time` if it were alone.
+    mutating func arrival(of qos: QoS, at time: Int64) -> Int64 {
+        guard qos == .atMostOnce else {
+            last = max(last, time)
+            return last
+        }
+        lastAtOnce = max(lastAtOnce, time)
+        last = max(last, lastAtOnce)
+        return lastAtOnce
     }
 }
 
@@ -63,7 +88,8 @@ enum Filter: Hashable {
 
 /// A broker as nasty as Mosquitto was measured to be: it answers before it saves, loses at a crash what is inside the autosave
 /// window, fires no wills then and gives back old retained messages, drops silently what overflows a queue, grants every
-/// subscription and filters at delivery, and shows retained topics in any order. A hostile one does worse.
+/// subscription and filters at delivery, shows retained topics in any order, and what goes at QoS 0 before what waits at
+/// QoS 1. A hostile one does worse.
 final class Broker {
     unowned let world: World
     var manners: Schedule.Manners
@@ -118,7 +144,7 @@ final class Broker {
     func leave(_ connection: Connection, then body: @escaping () -> Void) {
         connection.isClientThere = false
         connection.isLeaving = true
-        world.after(connection.lastUp - world.now) { [unowned self] in
+        world.after(connection.up.last - world.now) { [unowned self] in
             guard connection.isBrokerThere else { return }
             connection.isBrokerThere = false
             connections.removeAll { $0 === connection }
@@ -134,7 +160,7 @@ final class Broker {
         if let will = connection.will {
             let say = { [unowned self] in
                 world.say("broker", "says the will of \(connection.client.name)")
-                publish(will.topic, will.payload, retain: true, by: connection.client)
+                publish(will.topic, will.payload, .atLeastOnce, retain: true, by: connection.client)
             }
             if delay == 0 { say() } else { world.after(delay, say) }
         }
@@ -192,22 +218,26 @@ final class Broker {
     // MARK: Messages
 
     /// A message on its way from a client.
-    func send(_ topic: String, _ payload: [UInt8], retain: Bool, on connection: Connection) {
-        up(connection) { [unowned self] in
+    func send(
+        _ topic: String, _ payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool, on connection: Connection
+    ) {
+        up(connection, qos) { [unowned self] in
             (connection.client as? Machine)?.checkArrived(topic, payload, retain)
-            publish(topic, payload, retain: retain, by: connection.client)
+            publish(topic, payload, qos, retain: retain, by: connection.client)
+            connection.client.sent(on: connection)
         }
     }
 
-    func subscribe(_ filters: [String], token: Int64, on connection: Connection) {
+    func subscribe(_ filters: [String], qos: QoS = .atLeastOnce, token: Int64, on connection: Connection) {
         up(connection) { [unowned self] in
             for text in filters {
                 let filter = Filter(text)
-                if !connection.filters.contains(filter) { connection.filters.append(filter) }
+                connection.filters.removeAll { $0.filter == filter }
+                connection.filters.append((filter, qos))
                 var topics = retained.keys.filter(filter.matches).sorted()
                 topics.shuffle(using: &world.noise)
                 for topic in topics {
-                    if let payload = retained[topic] { deliver(topic, payload, isRetained: true, to: connection) }
+                    if let payload = retained[topic] { deliver(topic, payload, qos, isRetained: true, to: connection) }
                 }
             }
             down(connection) { connection.client.subscribed(token, on: connection) }
@@ -217,62 +247,72 @@ final class Broker {
     func unsubscribe(_ filters: [String], on connection: Connection) {
         up(connection) {
             let gone = Set(filters.map(Filter.init))
-            connection.filters.removeAll(where: gone.contains)
+            connection.filters.removeAll { gone.contains($0.filter) }
         }
     }
 
-    private func up(_ connection: Connection, _ body: @escaping () -> Void) {
+    private func up(_ connection: Connection, _ qos: QoS = .atMostOnce, _ body: @escaping () -> Void) {
         guard connection.isClientThere, connection.isBrokerThere else { return }
-        connection.lastUp = max(connection.lastUp, world.now + world.delay())
+        let arrival = connection.up.arrival(of: qos, at: world.now + world.delay())
+        connection.up.underWay += 1
         // What the kernel has taken may arrive although the client is gone, and nothing behind what it has not taken.
         let isTaken = world.noise.chance(50)
-        world.after(connection.lastUp - world.now) {
+        world.after(arrival - world.now) {
+            connection.up.underWay -= 1
             if !connection.isClientThere, !connection.isLeaving, !isTaken { connection.isBrokenOff = true }
             guard connection.isBrokerThere, !connection.isBrokenOff else { return }
             body()
         }
     }
 
-    private func down(_ connection: Connection, _ body: @escaping () -> Void) {
-        connection.lastDown = max(connection.lastDown, world.now + world.delay())
-        connection.queued += 1
-        world.after(connection.lastDown - world.now) {
-            connection.queued -= 1
+    private func down(_ connection: Connection, _ qos: QoS = .atMostOnce, _ body: @escaping () -> Void) {
+        let arrival = connection.down.arrival(of: qos, at: world.now + world.delay())
+        connection.down.underWay += 1
+        world.after(arrival - world.now) {
+            connection.down.underWay -= 1
             guard connection.isClientThere else { return }
             body()
         }
     }
 
-    private func publish(_ topic: String, _ payload: [UInt8], retain: Bool, by client: any BusClient) {
+    private func publish(_ topic: String, _ payload: [UInt8], _ qos: QoS, retain: Bool, by client: any BusClient) {
         guard isUp else { return }
         guard rights(of: client.user).publish.contains(where: { $0.matches(topic) }) else {
             return world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
         }
         if retain { keep(topic, payload) }
         if manners == .hostile, !payload.isEmpty, seen.count < 500 { seen.append((topic, payload)) }
-        for connection in connections where connection.filters.contains(where: { $0.matches(topic) }) {
-            deliver(topic, payload, isRetained: false, to: connection)
+        for connection in connections {
+            guard let granted = connection.filters.filter({ $0.filter.matches(topic) }).map(\.qos).max() else {
+                continue
+            }
+            let qos = min(qos, granted)
+            deliver(topic, payload, qos, isRetained: false, to: connection)
             // At least once is what QoS 1 promises.
-            if !world.isCalm, world.noise.chance(1) { deliver(topic, payload, isRetained: false, to: connection) }
+            if !world.isCalm, world.noise.chance(1) { deliver(topic, payload, qos, isRetained: false, to: connection) }
         }
     }
 
     private func keep(_ topic: String, _ payload: [UInt8]) { retained[topic] = payload.isEmpty ? nil : payload }
 
-    private func deliver(_ topic: String, _ payload: [UInt8], isRetained: Bool, to connection: Connection) {
+    private func deliver(
+        _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection
+    ) {
         guard rights(of: connection.client.user).read.contains(where: { $0.matches(topic) }) else { return }
         switch manners {
         case .honest: break
         case .lossy:
-            if connection.queued >= 12 || world.noise.chance(5) { return world.say("broker", "drops \(topic)") }
+            if connection.down.underWay >= 12 || world.noise.chance(5) { return world.say("broker", "drops \(topic)") }
         case .hostile: if connection.isWithheld, topic.contains("/desired/") { return }
         }
-        show(topic, payload, isRetained: isRetained, to: connection)
+        show(topic, payload, qos, isRetained: isRetained, to: connection)
     }
 
     /// Puts a message before a client, whatever anybody published.
-    func show(_ topic: String, _ payload: [UInt8], isRetained: Bool, to connection: Connection) {
-        down(connection) {
+    func show(
+        _ topic: String, _ payload: [UInt8], _ qos: QoS = .atLeastOnce, isRetained: Bool, to connection: Connection
+    ) {
+        down(connection, qos) {
             connection.client.received(topic, payload, isRetained: isRetained, on: connection)
         }
     }

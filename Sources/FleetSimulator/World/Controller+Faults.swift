@@ -27,6 +27,13 @@ extension Controller {
             let text = String(decoding: message.payload, as: UTF8.self).replacing("\"basedOn\"", with: "\"formerly\"")
             return ControllerCore.Message(
                 topic: message.topic, payload: Array(text.utf8), isRetained: message.isRetained)
+        case (.lateRequestsDone, .request?):
+            guard let request = try? Request(json: message.payload, limit: Request.maximumSize) else { return message }
+            let later = Request(
+                id: request.id, replyTo: request.replyTo, notAfter: request.notAfter.advanced(bySeconds: 1_000_000),
+                body: request.body)
+            return ControllerCore.Message(
+                topic: message.topic, payload: later.json, isRetained: message.isRetained)
         case (.statusesNotTaken, .reply(_, _, .status)?): return world.noise.chance(20) ? nil : message
         case (.presenceNotTaken, .presence(.device)?): return world.noise.chance(20) ? nil : message
         case (.newerIgnored, _):

@@ -50,6 +50,25 @@ extension Controller {
         }
     }
 
+    func noteRequest(_ topic: String, _ payload: [UInt8]) {
+        guard topic.contains("/request/"), let request = try? Request(json: payload, limit: Request.maximumSize) else {
+            return
+        }
+        notAfter[request.id] = request.notAfter
+    }
+
+    /// Nothing is done for a request whose time is over.
+    func checkAnswers(_ effects: [ControllerCore.Effect]) {
+        for case .publish(let topic, let payload, _) in effects where topic.contains("/response/") {
+            guard let response = try? Response(json: payload, limit: Response.maximumSize),
+                case .success = response.result, done.insert(response.id).inserted
+            else { continue }
+            if let last = notAfter[response.id], last < clock {
+                world.fail(.answered, "a request was done after its time")
+            }
+        }
+    }
+
     func visit(_ event: ControllerCore.Event) {
         guard let coverage = world.coverage else { return }
         switch event {

@@ -18,7 +18,7 @@ final class Controller: BusClient {
     private var backUp: FleetStore?
     /// A backup was put back, and the controller has not noticed yet.
     private(set) var isFromBackUp = false
-    private var putBacks = 0
+    private(set) var putBacks = 0
     var wasPutBack: Bool { putBacks > 0 }
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
@@ -33,7 +33,12 @@ final class Controller: BusClient {
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
+    /// Until when each request may be done, and those that were.
+    var notAfter: [RandomID: Timestamp] = [:]
+    var done: Set<RandomID> = []
     private(set) var phase = Phase.offline
+    /// It was started with --restored, and has not begun its epoch yet.
+    private var isRestoring = false
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
 
@@ -61,6 +66,8 @@ final class Controller: BusClient {
 
     func start(isRestoring: Bool) {
         guard running == nil else { return }
+        self.isRestoring = isRestoring
+        let isRestoring = isRestoring || world.fault == .startsAsRestored
         do {
             let core = try ControllerCore(
                 store: store, identity: world.fleet.identities[renewals], instance: .random(using: &world.noise),
@@ -155,6 +162,16 @@ final class Controller: BusClient {
         }
     }
 
+    /// A change was refused since what it was made from has moved.
+    func refused(basedOn: (address: Address, revision: Int64)) {
+        guard let wish = (try? store.wishes())?.first(where: { $0.address == basedOn.address }) else { return }
+        if wish.revision.number == basedOn.revision, !wasPutBack {
+            world.fail(
+                .answered,
+                "\(basedOn.address.path): a change of \(basedOn.revision) was refused, and that is the newest")
+        }
+    }
+
     /// What was made from a revision that somebody else had replaced by then was refused.
     func checkBases() {
         for change in based {
@@ -205,6 +222,7 @@ final class Controller: BusClient {
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard connection === self.connection else { return }
         watch.received(topic, payload, isRetained: isRetained)
+        noteRequest(topic, payload)
         guard let message = altered(ControllerCore.Message(topic: topic, payload: payload, isRetained: isRetained))
         else { return }
         inbox.append(message)
@@ -242,6 +260,7 @@ final class Controller: BusClient {
         case .tick, .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }
+        checkAnswers(effects)
         perform(effects, running)
         if let before, world.noise.chance(25) {
             store = before
@@ -276,7 +295,11 @@ final class Controller: BusClient {
                     if self.running === running { handle(.tick) }
                 }
             case .log(let line):
-                if line.message.hasPrefix("began a new epoch") { isFromBackUp = false }
+                if line.message.hasPrefix("began a new epoch") {
+                    if !isRestoring { world.fail(.restored, "it began a new epoch, and nobody had restored it") }
+                    isRestoring = false
+                    isFromBackUp = false
+                }
                 if line.message == "repaired" { phase = .serving }
                 if line.level == .error { world.fail(.total, "the controller logs: \(line.message) \(line.details)") }
                 world.say(

@@ -4,6 +4,10 @@ import FleetProtocol
 /// What an agent has told an app, and what the app has said of it, as somebody at the link between them knows it.
 struct Conversation {
     private var install: RandomID?
+    /// This installation has had a ready, and said so.
+    private(set) var hadReady = false
+    /// And the agent has stored that.
+    private(set) var isReadyStored = false
     /// The newest delivery of each kind.
     private var newest: [DeliveryKind: (number: Int64, delivery: Delivery)] = [:]
     /// What the app has taken for good: it has answered it, or nobody asks for an answer. While this is what it has,
@@ -15,10 +19,19 @@ struct Conversation {
     mutating func stored() {
         for delivery in unstored { settled[delivery.kind] = delivery }
         unstored = []
+        isReadyStored = hadReady
     }
 
     /// The agent is gone, with what it had not stored.
-    mutating func forgetUnstored() { unstored = [] }
+    mutating func forgetUnstored() {
+        unstored = []
+        hadReady = isReadyStored
+    }
+
+    /// Whether this process may begin with what was in force: an earlier one of its installation did.
+    func isKnown(_ registration: Registration) -> Bool {
+        isReadyStored && install == registration.install && registration.resume == nil
+    }
 
     /// The agent was about to send something, and does not know whether it did.
     mutating func mayHaveSent(_ frame: AgentFrame) {
@@ -49,14 +62,20 @@ struct Conversation {
     mutating func hears(_ frame: AppFrame) {
         switch frame {
         case .register(let registration):
-            if install != registration.install { settled = [:] }
+            if install != registration.install {
+                settled = [:]
+                hadReady = false
+                isReadyStored = false
+            }
             install = registration.install
             guard let resume = registration.resume else {
                 newest = [:]
                 return
             }
+            hadReady = true
             for number in resume.delivered { returned(number) }
             for answer in resume.acknowledgements { answered(answer) }
+        case .ready: hadReady = true
         case .delivered(let number): returned(number)
         case .acknowledge(let answer): answered(answer)
         case .retire:

@@ -9,7 +9,7 @@ package enum Fault: String, CaseIterable, Sendable {
     // Around the device's core: what it says and does
     case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, keysMadeAnew, keysDestroyedEarly
     case statusesLost, sequenceNotRaised, oldMessagesSentAgain, eventsNotSentAgain, eventsCountedTwice
-    case presenceNotRepeated, endNotAnnounced, subscriptionsIncomplete
+    case presenceNotRepeated, appsNotNamed, endNotAnnounced, subscriptionsIncomplete
     case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered
     // What it takes in
     case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection
@@ -19,13 +19,14 @@ package enum Fault: String, CaseIterable, Sendable {
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
-    case answersNotResumed
+    case answersNotResumed, callbacksOverlap, installationsConfused
     // The controller
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
     case nobodyAskedAgain, ownMarkerNotRepeated
     case presenceNotTaken, retainedPresenceTaken, willsTaken
+    case startsAsRestored, lateRequestsDone
     // Members of the fleet
     case removedNotCleared, enrolmentsNotRead, incarnationNotRaised
 }

@@ -4,14 +4,35 @@ import FleetProtocol
 
 /// The agent's client of the broker.
 extension Machine {
+    /// How many messages are under way before others wait in the outbox.
+    private static let room = 3
+
     func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
+        guard connection != nil else { return }
+        outbox.add(address, payload, retain: retain)
+        flush()
+    }
+
+    func report(_ status: Status) {
+        guard connection != nil else { return }
+        outbox.add(status)
+        flush()
+    }
+
+    func sent(on connection: Connection) { if connection === self.connection { flush() } }
+
+    /// Says what waits, as far as there is room; all of it, when the agent goes behind it.
+    func flush(isLast: Bool = false) {
         guard let connection else { return }
-        world.say(name, "publishes \(address.path)")
-        let topic = address.topic(in: SimulatedFleet.id)
-        if world.fault == .oldMessagesSentAgain { sayAgain(topic, payload, retain, on: connection) }
-        world.broker.send(
-            topic, world.fault == .eventsCountedTwice ? countedTwice(payload, address) : payload, retain: retain,
-            on: connection)
+        while isLast || connection.up.underWay < Self.room, let next = outbox.next() {
+            world.say(name, "publishes \(next.address.path)")
+            let topic = next.address.topic(in: SimulatedFleet.id)
+            let payload = next.content.payload
+            if world.fault == .oldMessagesSentAgain { sayAgain(topic, payload, next.isRetained, on: connection) }
+            world.broker.send(
+                topic, world.fault == .eventsCountedTwice ? countedTwice(payload, next.address) : payload,
+                qos: next.qos, retain: next.isRetained, on: connection)
+        }
     }
 
     /// As a client that keeps its old messages in flight does, behind the subscriptions of a new connection.
@@ -34,6 +55,7 @@ extension Machine {
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made
+        outbox = Outbox()
         isAboutToSayAgain = true
         watch.connected(random)
         world.after(world.delay()) { [unowned self] in
@@ -91,7 +113,7 @@ extension Machine {
         if world.fault == .subscriptionsIncomplete, world.noise.chance(10) {
             texts.remove(at: world.noise.below(texts.count))
         }
-        world.broker.subscribe(texts, token: barrier, on: connection)
+        world.broker.subscribe(texts, qos: filters.qos, token: barrier, on: connection)
     }
 
     func subscribed(_ token: Int64, on connection: Connection) {

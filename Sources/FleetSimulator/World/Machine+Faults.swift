@@ -82,6 +82,10 @@ extension Machine {
                 for app in presence.apps.indices { presence.apps[app].reported = nil }
             }
             return .publish(.presence(user), presence.json, retain: retain)
+        case .publish(.presence(let user), let said, let retain) where world.fault == .appsNotNamed:
+            guard var presence = try? Presence(json: said, limit: Presence.maximumSize) else { return effect }
+            presence.apps = []
+            return .publish(.presence(user), presence.json, retain: retain)
         case .publish(.barrier, let marker, _) where world.fault == .markersNotRepeated:
             return watch.markers.insert(marker).inserted ? effect : nil
         case .publish(let address, let payload, _) where world.fault == .eventsNotSentAgain:

@@ -12,11 +12,14 @@ extension Machine {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }
         for case .store(let changes) in effects {
+            for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes { check(app) }
         }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
         checkAttempts(events, effects)
+        checkRegistrations(events, effects)
+        for event in events { watch.looked(at: event) }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact { checkLimits(core, contact) }
     }
 
@@ -31,6 +34,26 @@ extension Machine {
                 .forward, "\(name): \(address.path) went from what was changed at \(newest) to \(document.change)")
         }
         watch.changes[address] = max(watch.changes[address] ?? .zero, document.change)
+    }
+
+    /// An app that was ready before is so again at once, whether there is contact or not.
+    private func checkRegistrations(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
+        for case .registered(let link, let registration) in events {
+            guard !wasPutBack, watch.conversations[registration.app]?.isKnown(registration) == true else { continue }
+            let told = effects.compactMap { effect -> AgentFrame? in
+                if case .send(link, let frame) = effect { frame } else { nil }
+            }
+            let isWelcome = told.contains { if case .welcome = $0 { true } else { false } }
+            if isWelcome, !told.contains(where: { if case .ready = $0 { true } else { false } }), !isGone(link, events)
+            {
+                world.fail(.continues, "\(name)/\(registration.app): it was ready before, and waits for its ready")
+            }
+        }
+    }
+
+    /// The connection has ended in the same moment.
+    private func isGone(_ link: LinkID, _ events: [DeviceEvent]) -> Bool {
+        events.contains { if case .linkClosed(link) = $0 { true } else { false } }
     }
 
     /// Each attempt that an app has reported is kept.
@@ -102,6 +125,16 @@ extension Machine {
         }
     }
 
+    /// A retirement gives way to a later one, and ends by what was changed after it.
+    private func checkLatch(_ app: AppRecord, was old: AppRecord) {
+        guard let before = old.latch, app.latch != before, app.latch?.reason != .selfRetired else { return }
+        let later = (watch.authorizations[app.id] ?? [:]).filter { $0.key > before.change }
+        let isByDocument = app.latch.map { later[$0.change] == .retired } ?? later.values.contains { $0 != .retired }
+        guard !isByDocument else { return }
+        let now = app.latch.map { "by \($0.change)" } ?? "not"
+        world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")
+    }
+
     /// What is out of contact by its own account has been so for long enough.
     private func checkOutOfContact(_ app: AppRecord, was old: AppRecord) {
         guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack else { return }
@@ -147,6 +180,7 @@ extension Machine {
         guard let old = watch.records.updateValue(app, forKey: id) else { return }
         visit(old, app)
         checkOutOfContact(app, was: old)
+        checkLatch(app, was: old)
         if old.secureServices.offline != app.secureServices.offline { watch.limitsSince[id] = world.now }
         if app.logLevel.isSensitive, app.logLevel > old.logLevel, World.needsCode(id), !watch.codes.contains(id),
             !wasPutBack
@@ -229,6 +263,17 @@ extension Machine {
         watch.arrived[topic] = order
     }
 
+    /// Whatever becomes of it: the app may be gone.
+    func checkConversation(_ frame: AgentFrame, on link: LinkID) {
+        guard let app = watch.links[link.number] else { return }
+        if case .ready = frame, watch.conversations[app]?.hadReady != true, !watch.isCertain(app), !wasPutBack {
+            world.fail(.barrier, "\(name)/\(app): its first ready came before barrier and hello")
+        }
+        guard let problem = watch.conversations[app, default: Conversation()].sends(frame), !wasPutBack
+        else { return }
+        world.fail(.quiet, "\(name)/\(app) is \(problem)")
+    }
+
     /// The laws of what an app is told.
     func checkSent(_ frame: AgentFrame, to app: AppProcess?) {
         guard let app, let record = core?.state.apps[app.id] else { return }
@@ -268,9 +313,23 @@ extension Machine {
         }
     }
 
-    func checkProperties(of app: AppProcess) {
-        guard let values = app.session?.properties.values else { return }
-        for value in values { checkUnforged(value, app.id) }
+    /// The laws of what an app's delegate is called with: ready once and first, then what the properties say already.
+    func check(_ call: AppSession.Call, of app: AppProcess) {
+        guard let properties = app.session?.properties else { return }
+        for value in properties.values { checkUnforged(value, app.id) }
+        switch call {
+        case .ready where app.wasReady: world.fail(.quiet, "\(app.name): its ready came twice")
+        case .ready, .connectionChanged: break
+        case .changed, .attempted, .activity:
+            if !app.wasReady { world.fail(.quiet, "\(app.name): \(call) came before its ready") }
+        }
+        if case .changed(_, let delivery) = call, app.isRetiring, !AppProperties.initial.isSame(delivery) {
+            if case .policy(.auth, .selfRetired) = delivery { return }
+            world.fail(.quiet, "\(app.name): it has retired itself, and is called for \(delivery)")
+        }
+        if case .changed(_, let delivery) = call, !properties.isSame(delivery) {
+            world.fail(.quiet, "\(app.name): it is called for \(delivery), and its properties say otherwise")
+        }
     }
 
     private func checkKeys(of record: AppRecord) {

@@ -7,6 +7,7 @@ extension Machine {
         guard core != nil else { return nil }
         lastLink += 1
         links[lastLink] = app
+        watch.links[lastLink] = app.id
         return lastLink
     }
 
@@ -31,7 +32,8 @@ extension Machine {
     func receive(_ frame: AppFrame, on number: Int64) {
         guard let app = links[number] else { return }
         watch.noted(frame, of: app)
-        if case .register(let registration) = frame {
+        if case .register(var registration) = frame {
+            if world.fault == .installationsConfused { registration.install = .random(using: &world.noise) }
             post(.registered(LinkID(number), registration))
         } else {
             post(.frame(LinkID(number), frame))

@@ -47,6 +47,7 @@ final class Machine: BusClient {
     private(set) var wallSetAt: Int64?
     // The bus
     var connection: Connection?
+    var outbox = Outbox()
     // The link
     var links: [Int64: AppProcess] = [:]
     var lastLink: Int64 = 0
@@ -185,6 +186,7 @@ final class Machine: BusClient {
         do {
             run += 1
             watch.records = disk.state.apps
+            for (address, wire) in disk.state.documents { watch.noteAuthorization(address, wire) }
             let signatures =
                 world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
             core = try DeviceCore(
@@ -210,6 +212,7 @@ final class Machine: BusClient {
         if world.fault != .endNotAnnounced { work(inbox + [.stopping]) }
         inbox = []
         guard core != nil else { return }
+        flush(isLast: true)
         if let connection {
             self.connection = nil
             let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
@@ -232,6 +235,7 @@ final class Machine: BusClient {
         inbox = []
         watch.disconnected()
         watch.before = []
+        watch.forgetUnstored()
         wakesAt = nil
         effectsLeft = nil
         closeLinks()
@@ -288,9 +292,12 @@ final class Machine: BusClient {
 
     private func perform(_ effects: [DeviceEffect]) {
         let run = run
-        for effect in effects {
+        for (index, effect) in effects.enumerated() {
             if let left = effectsLeft {
-                guard left > 0 else { return crash(isRestarting: true) }
+                guard left > 0 else {
+                    watch.unsaid(effects[index...])
+                    return crash(isRestarting: true)
+                }
                 effectsLeft = left - 1
             }
             visit(effect)
@@ -326,12 +333,13 @@ final class Machine: BusClient {
                 publish(payload, to: address, retain: retain)
             case .report(let status):
                 checkTold(status)
-                if connection != nil { publish(status.wire, to: status.address, retain: true) }
+                report(status)
             case .send(let link, let frame):
                 if case .codeResult = frame, codeLinks.remove(link.number) != nil {
                     post(.linkClosed(link))
                     continue
                 }
+                checkConversation(frame, on: link)
                 checkSent(frame, to: links[link.number])
                 links[link.number]?.receive(frame, on: link.number)
             case .close(let link):

@@ -108,6 +108,7 @@ final class Operator: BusClient {
             }
         case .failure(let failure):
             world.visit("request", asked?.verb.rawValue ?? "unknown", "refused")
+            if failure.code == .conflict, let basedOn = asked?.basedOn { world.controller.refused(basedOn: basedOn) }
             world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
         }
     }

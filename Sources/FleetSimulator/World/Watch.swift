@@ -38,6 +38,11 @@ struct Watch {
     var codes: Set<AppID> = []
     /// What each app has been shown: what it has, or will have when nothing is lost.
     var shown: [AppID: AppProperties] = [:]
+    /// What every auth document that came says, by app and by when it was changed.
+    private(set) var authorizations: [AppID: [Revision: AuthState]] = [:]
+    var conversations: [AppID: Conversation] = [:]
+    /// Which app has each connection on the link.
+    var links: [Int64: AppID] = [:]
     /// The newest status that has reached the broker, by topic.
     var arrived: [String: ReportOrder] = [:]
     private(set) var isPastFirst = false
@@ -92,11 +97,17 @@ struct Watch {
                 guard isNew, case .logLevel(let change) = event.body else { continue }
                 let level = levels[change.header.app] ?? .status
                 if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
+                if change.new > change.old, change.new.isSensitive, change.why == .policy,
+                    World.needsCode(change.header.app)
+                {
+                    problem = "\(change.header.app) logs at \(change.new) by its code, and that is not told"
+                }
                 levels[change.header.app] = change.new
             case .clock: savedAt = time
             default: break
             }
         }
+        for app in conversations.keys { conversations[app]?.stored() }
         unstored = []
         return problem
     }
@@ -120,6 +131,38 @@ struct Watch {
     func apart(_ contact: Contact, at running: Int64) -> (most: Int64, known: Int64) {
         let most = running - contact.running
         return (most, most - (lostTime - contact.lost))
+    }
+
+    mutating func noteAuthorization(_ address: Address, _ wire: [UInt8]) {
+        guard case .desired(_, let app, .auth) = address, let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+            case .aspect(let value) = document.content, case .auth(let state, _) = value.content
+        else { return }
+        authorizations[app, default: [:]][document.change] = state
+    }
+
+    mutating func forgetUnstored() {
+        for app in conversations.keys { conversations[app]?.forgetUnstored() }
+    }
+
+    /// The agent dies before it has done these: it may have stored that it tells an app something.
+    mutating func unsaid(_ effects: ArraySlice<DeviceEffect>) {
+        for case .send(let link, let frame) in effects {
+            if let app = links[link.number] { conversations[app]?.mayHaveSent(frame) }
+        }
+    }
+
+    /// The core has looked at something that an app said.
+    mutating func looked(at event: DeviceEvent) {
+        switch event {
+        case .registered(let link, let registration): heard(.register(registration), on: link)
+        case .frame(let link, let frame): heard(frame, on: link)
+        default: break
+        }
+    }
+
+    private mutating func heard(_ frame: AppFrame, on link: LinkID) {
+        if let app = links[link.number] { conversations[app, default: Conversation()].hears(frame) }
     }
 
     /// What an app says of what it has.

@@ -38,6 +38,7 @@ extension World {
         case .enterCode(let device, let app, let isRight):
             machines[device].enterCode(for: machines[device].apps[app].id, isRight: isRight)
         case .question(let person, let verb):
+            checkCounts()
             let verb = Self.questions[verb]
             operators[person].ask(
                 verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(ListRequest(app: appID(0))))
@@ -45,14 +46,14 @@ extension World {
         case .remove(let device): remove(machines[device])
         case .enroll(let device, let isNew): enroll(machines[device], isNew: isNew)
         case .clone(let device): clone(machines[device])
-        case .pause: break
+        case .pause: checkCounts()
         }
     }
 
     // MARK: Members of the fleet
 
     private func remove(_ machine: Machine) {
-        guard machine.enrolment == nil else { return }
+        guard machine.enrolment == nil, !machine.isRemovalUnfinished else { return }
         machine.takeOut()
         finishRemoval(of: machine)
     }
@@ -70,9 +71,11 @@ extension World {
 
     /// What `fleetctl device remove` does last, and again when nobody has answered.
     func finishRemoval(of machine: Machine) {
-        operators[0].ask(.deviceRemove, json(ListRequest(device: machine.id))) { result in
+        let putBacks = controller.putBacks
+        operators[0].ask(.deviceRemove, json(ListRequest(device: machine.id))) { [unowned self] result in
             if case .failure(let failure) = result, failure.code != .notFound { return }
-            machine.isRemovalUnfinished = false
+            // An answer from before a backup was put back speaks of what is lost with the rest.
+            if controller.putBacks == putBacks { machine.isRemovalUnfinished = false }
         }
     }
 
@@ -156,9 +159,10 @@ extension World {
         case .config: return DesiredValue(.config(["server": "\(variant)"]))
         case .secureServices:
             var value = SecureServicesValue()
-            value.isLocked = variant == 1
-            // Longer than from one heartbeat to the next.
             switch variant {
+            case 0: value.passcode = .init(isRequired: true)
+            case 1: value.isLocked = true
+            // Longer than from one heartbeat to the next.
             case 2: value.offline = .init(blockAfter: 5_000_000)
             case 3: value.offline = .init(blockAfter: 90)
             case 4: value.offline = .init(blockAfter: 80, wipeAfter: 150)

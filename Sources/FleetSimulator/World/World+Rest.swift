@@ -25,8 +25,19 @@ extension World {
                     return fail(.total, "\(machine.name) is not there")
                 }
                 if !online.contains(machine.id) { fail(.presence, "\(machine.name) is connected and not shown so") }
-                let layers = Layers(wishes, of: machine.id)
+                let layers = SaidLayers(wishes, of: machine.id)
+                let groups = try store.groups(of: machine.id)
+                if groups != layers.groups.sorted() {
+                    fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")
+                }
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
+                checkPresence(of: machine)
+                let place = try store.place(of: machine.id)
+                if place?.incarnation != core.enrollment.incarnation || place?.boot != core.state.boot {
+                    fail(
+                        .summary, "\(machine.name) is shown at \(place.map { "\($0)" } ?? "no place"), and is elsewhere"
+                    )
+                }
                 check(machine, events)
                 checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
@@ -72,7 +83,7 @@ extension World {
     }
 
     private func check(
-        _ app: AppProcess, on machine: Machine, _ core: DeviceCore, _ layers: Layers, _ statuses: [Status]
+        _ app: AppProcess, on machine: Machine, _ core: DeviceCore, _ layers: SaidLayers, _ statuses: [Status]
     ) {
         guard let record = core.state.apps[app.id], let session = app.session else {
             return fail(.convergence, "\(app.name) is not known to its agent")
@@ -97,6 +108,8 @@ extension World {
             }
             checkAnswer(policy, of: app, session, report)
         }
+        checkProperties(of: app, session, record, layers)
+        if record.latch?.reason == .selfRetired { checkSelfRetired(record, app) }
         if record.authState == .retired, machine.disk.keys[app.id] != nil {
             fail(.erased, "\(app.name) is retired and has keys")
         }
@@ -112,17 +125,66 @@ extension World {
                 "\(app.name): \(policy.rawValue) at the controller \(known[policy]) of \(known.order), at the device"
                     + " \(told[policy]) of \(told.order)")
         }
-        if known.authState != told.authState || known.keys != told.keys
-            || known.isRunning != told.isRunning || known.isReady != told.isReady
-        {
-            fail(.summary, "\(app.name): the controller has other words than the device")
+        var same = told
+        // Of this moment, and of the device.
+        (same.at, same.order, same.events) = (known.at, known.order, known.events)
+        if known != same { fail(.summary, "\(app.name): the controller has \(known), the device \(same)") }
+    }
+
+    /// What an app can read beside its policies.
+    private func checkProperties(of app: AppProcess, _ session: AppSession, _ record: AppRecord, _ layers: SaidLayers) {
+        guard case .connected = session.connectionState, session.phase == .ready else {
+            return fail(.total, "\(app.name) is \(session.phase), \(session.connectionState)")
         }
+        if !session.inbox.isEmpty { fail(.ends, "\(app.name) is still to be called: \(session.inbox)") }
+        let properties = session.properties
+        let isSelfRetired = record.latch?.reason == .selfRetired
+        let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged
+        if properties.managed != managed {
+            fail(.convergence, "\(app.name): managed is \(properties.managed), not \(managed)")
+        }
+        var isAvailable = record.authState == .authorized
+        if case .secureServices(let value) = record[.secureServices].value {
+            isAvailable = isAvailable && !value.isLocked && value.passcode?.isRequired != true
+        }
+        if (properties.availability == .available) != isAvailable {
+            fail(.convergence, "\(app.name): its secure services are \(properties.availability)")
+        }
+        if properties.authReason != record.authReason {
+            fail(.convergence, "\(app.name): the reason is \(properties.authReason), not \(record.authReason)")
+        }
+    }
+
+    /// Nothing of what the layers say is in force in an app that has retired itself, and it does not look as if it were.
+    private func checkSelfRetired(_ record: AppRecord, _ app: AppProcess) {
+        for policy in Policy.allCases where record[policy].source != nil {
+            if policy == .auth, record[.auth].problem == nil { continue }  // A layer says retired as well.
+            if record[policy].attempt.outcome != .rejected {
+                fail(
+                    .summary, "\(app.name) has retired itself: \(policy.rawValue) is \(record[policy].attempt.outcome)")
+            }
+        }
+    }
+
+    /// The device's own word at the broker names its apps as they have introduced themselves.
+    private func checkPresence(of machine: Machine) {
+        let topic = Address.presence(.device(machine.id)).topic(in: SimulatedFleet.id)
+        guard let said = broker.retained[topic],
+            let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
+        else { return fail(.presence, "\(machine.name) does not say that it is online") }
+        let told = Dictionary(presence.apps.map { ($0.id, Set($0.implements)) }) { $1 }
+        let real = Dictionary(machine.apps.map { ($0.id, Set($0.callbacks.map(\.rawValue))) }) { $1 }
+        if told != real { fail(.presence, "\(machine.name) says that it has \(told), and has \(real)") }
     }
 
     /// What an app answered last to what it has is what its agent reports.
     private func checkAnswer(_ policy: Policy, of app: AppProcess, _ session: AppSession, _ report: PolicyRecord) {
         guard policy.isAcknowledgedByApp else { return }
         let outcome = report.attempt.outcome
+        if outcome == .applied, report.applied != report.received {
+            fail(
+                .summary, "\(app.name): \(policy.rawValue) is applied, and \(report.applied ?? -1) said to be in force")
+        }
         if outcome == .pending { return fail(.ends, "\(app.name): \(policy.rawValue) is pending") }
         if outcome == .delivered, app.answersAlways, session.answers[policy] == nil {
             return  // What an earlier launch was told, and nobody asked this one.
@@ -166,126 +228,6 @@ extension World {
         }
         for key in events.keys where key.device == machine.id && !machine.watch.kept.contains(key) {
             fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored, and there is none")
-        }
-    }
-
-    /// What operators read is what the devices have, counted.
-    private func checkSummary(_ store: FleetStore) throws {
-        for number in 0..<schedule.apps {
-            let app = AppID(unchecked: "a\(number)")
-            for row in try store.summary(of: app, at: controller.clock) {
-                var real = OutcomeCounts()
-                for machine in members {
-                    if let report = machine.core?.state.apps[app]?[row.policy] { real.count(report.attempt.outcome) }
-                }
-                var told = row.counts
-                told.overdue = 0
-                if told != real {
-                    fail(.summary, "\(app) \(row.policy.rawValue): \(told), and really \(real)")
-                }
-            }
-        }
-    }
-}
-
-/// What the layers say to one device, worked out from the controller's documents alone.
-private struct Layers {
-    private let device: DeviceID
-    private var documents: [Address: (value: DesiredDocument.Content, revision: Revision, change: Revision)] = [:]
-    private var groups: [GroupID] = []
-
-    init(_ wishes: [FleetStore.Wish], of device: DeviceID) {
-        self.device = device
-        var priorities: [GroupID: Int64] = [:]
-        for wish in wishes {
-            guard let signed = try? SignedDocument(wire: wish.wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-                !document.isTombstone
-            else { continue }
-            documents[wish.address] = (document.content, wish.revision, wish.change)
-            switch (wish.address, document.content) {
-            case (.membership(device), .membership(let groups)): self.groups = groups
-            case (.groupMeta(let group), .groupMeta(let meta)): priorities[group] = meta.priority
-            default: break
-            }
-        }
-        groups.sort { left, right in
-            let (first, second) = (priorities[left] ?? 0, priorities[right] ?? 0)
-            return first != second ? first > second : left < right
-        }
-    }
-
-    /// The value that a policy must have (nil where time decides it), the deciding document and its revision.
-    func wish(_ policy: Policy, of record: AppRecord, _ authorized: [AppID]) -> (PolicyValue?, Address?, Int64) {
-        guard let aspect = policy.aspect else { return (.default(of: policy), nil, 0) }
-        let chain: [Layer] = [.device(device)] + groups.map { .group($0) } + [.all]
-        let found = chain.compactMap { layer in
-            let address = Address.desired(layer, record.id, aspect)
-            return documents[address].map { (address, $0) }
-        }
-        guard let (address, document) = found.first(where: { isRetired($0.1.value) }) ?? found.first else {
-            return (record.latch == nil ? .default(of: policy) : nil, nil, 0)
-        }
-        let source: (Address?, Int64) = (address, document.revision.number)
-        if policy == .logLevel { return (level(found.map(\.1.value), of: record), source.0, source.1) }
-        guard case .aspect(let desired) = document.value else { return (nil, source.0, source.1) }
-        if let latch = record.latch, policy == .auth {
-            // A layer that says retired gives the message, also when another cause came first; but not the app's own.
-            let isToldByLayers =
-                isRetired(document.value)
-                ? latch.reason != .selfRetired || document.change > latch.change : document.change > latch.change
-            return (
-                isToldByLayers ? value(policy, desired, authorized) : .auth(.retired, message: latch.message),
-                source.0, source.1
-            )
-        }
-        if record.latch?.reason == .selfRetired { return (nil, source.0, source.1) }
-        return (value(policy, desired, authorized), source.0, source.1)
-    }
-
-    /// Those that last only for a time have passed: the world rests longer. nil where a person's code decides.
-    private func level(_ documents: [DesiredDocument.Content], of record: AppRecord) -> PolicyValue? {
-        if record.latch?.reason == .selfRetired { return .default(of: .logLevel) }
-        for case .aspect(let value) in documents {
-            guard case .logLevel(let wish) = value.content else { return nil }
-            if wish.duration != nil { continue }
-            return wish.code == nil ? .logLevel(wish.level) : nil
-        }
-        return .default(of: .logLevel)
-    }
-
-    private func isRetired(_ content: DesiredDocument.Content) -> Bool {
-        guard case .aspect(let value) = content, case .auth(.retired, _) = value.content else { return false }
-        return true
-    }
-
-    private func value(_ policy: Policy, _ desired: DesiredValue, _ authorized: [AppID]) -> PolicyValue? {
-        switch desired.content {
-        case .auth(let state, let message): return .auth(state, message: message)
-        case .config(let values): return .config(values)
-        case .secureServices(let value): return .secureServices(value)
-        case .logLevel, .unreadable: return nil
-        case .dlp(let dlp):
-            switch policy {
-            case .pasteboard: return .pasteboard(dlp.pasteboard)
-            case .print: return .print(dlp.print)
-            case .dragAndDrop: return .dragAndDrop(dlp.dragAndDrop)
-            case .openIn:
-                switch dlp.openIn {
-                case .unauthorized: return .openIn(.unauthorized, whitelist: [])
-                case .authorized: return .openIn(.authorized, whitelist: [])
-                case .whitelist(let apps): return .openIn(.whitelist, whitelist: apps)
-                case .appConnectApps: return .openIn(.whitelist, whitelist: authorized)
-                }
-            case .openFrom:
-                switch dlp.openFrom {
-                case .unauthorized: return .openFrom(.unauthorized, whitelist: [])
-                case .authorized: return .openFrom(.authorized, whitelist: [])
-                case .whitelist(let apps): return .openFrom(.whitelist, whitelist: apps)
-                case .appConnectApps: return .openFrom(.whitelist, whitelist: authorized)
-                }
-            case .auth, .config, .secureFileIO, .secureServices, .logLevel: return nil
-            }
         }
     }
 }

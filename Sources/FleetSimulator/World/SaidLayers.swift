@@ -1,0 +1,128 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// What the layers say to one device, worked out from the controller's documents alone.
+struct SaidLayers {
+    private typealias Document = (value: DesiredDocument.Content, revision: Revision, change: Revision)
+
+    private let device: DeviceID
+    private var documents: [Address: Document] = [:]
+    private(set) var groups: [GroupID] = []
+
+    init(_ wishes: [FleetStore.Wish], of device: DeviceID) {
+        self.device = device
+        var priorities: [GroupID: Int64] = [:]
+        for wish in wishes {
+            guard let signed = try? SignedDocument(wire: wish.wire),
+                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+                !document.isTombstone
+            else { continue }
+            documents[wish.address] = (document.content, wish.revision, wish.change)
+            switch (wish.address, document.content) {
+            case (.membership(device), .membership(let groups)): self.groups = groups
+            case (.groupMeta(let group), .groupMeta(let meta)): priorities[group] = meta.priority
+            default: break
+            }
+        }
+        groups.sort { left, right in
+            let (first, second) = (priorities[left] ?? 0, priorities[right] ?? 0)
+            return first != second ? first > second : left < right
+        }
+    }
+
+    /// Whether any layer says anything about an app.
+    func speak(of app: AppID) -> Bool {
+        Aspect.allCases.contains { !chain(of: app, $0).isEmpty }
+    }
+
+    /// The document that decides a policy, and its revision; 0 when none does.
+    func deciding(_ policy: Policy, of app: AppID) -> (source: Address?, revision: Int64) {
+        guard let aspect = policy.aspect, let (address, document) = deciding(chain(of: app, aspect)) else {
+            return (nil, 0)
+        }
+        return (address, document.revision.number)
+    }
+
+    private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {
+        let layers: [Layer] = [.device(device)] + groups.map { .group($0) } + [.all]
+        return layers.compactMap { layer in
+            let address = Address.desired(layer, app, aspect)
+            return documents[address].map { (address, $0) }
+        }
+    }
+
+    private func deciding(_ chain: [(Address, Document)]) -> (Address, Document)? {
+        chain.first { isRetired($0.1.value) } ?? chain.first
+    }
+
+    /// The value that a policy must have (nil where time decides it), the deciding document and its revision.
+    func wish(_ policy: Policy, of record: AppRecord, _ authorized: [AppID]) -> (PolicyValue?, Address?, Int64) {
+        guard let aspect = policy.aspect else { return (.default(of: policy), nil, 0) }
+        let found = chain(of: record.id, aspect)
+        guard let (address, document) = deciding(found) else {
+            return (record.latch == nil ? .default(of: policy) : nil, nil, 0)
+        }
+        let source: (Address?, Int64) = (address, document.revision.number)
+        if policy == .logLevel { return (level(found.map(\.1.value), of: record), source.0, source.1) }
+        guard case .aspect(let desired) = document.value else { return (nil, source.0, source.1) }
+        if let latch = record.latch, policy == .auth {
+            // A layer that says retired gives the message, also when another cause came first; but not the app's own.
+            let isToldByLayers =
+                isRetired(document.value)
+                ? latch.reason != .selfRetired || document.change > latch.change : document.change > latch.change
+            return (
+                isToldByLayers ? value(policy, desired, authorized) : .auth(.retired, message: latch.message),
+                source.0, source.1
+            )
+        }
+        if record.latch?.reason == .selfRetired { return (nil, source.0, source.1) }
+        return (value(policy, desired, authorized), source.0, source.1)
+    }
+
+    /// Those that last only for a time have passed: the world rests longer. nil where a person's code decides.
+    private func level(_ documents: [DesiredDocument.Content], of record: AppRecord) -> PolicyValue? {
+        if record.latch?.reason == .selfRetired { return .default(of: .logLevel) }
+        for case .aspect(let value) in documents {
+            guard case .logLevel(let wish) = value.content else { return nil }
+            if wish.duration != nil { continue }
+            return wish.code == nil ? .logLevel(wish.level) : nil
+        }
+        return .default(of: .logLevel)
+    }
+
+    private func isRetired(_ content: DesiredDocument.Content) -> Bool {
+        guard case .aspect(let value) = content, case .auth(.retired, _) = value.content else { return false }
+        return true
+    }
+
+    private func value(_ policy: Policy, _ desired: DesiredValue, _ authorized: [AppID]) -> PolicyValue? {
+        switch desired.content {
+        case .auth(let state, let message): return .auth(state, message: message)
+        case .config(let values): return .config(values)
+        case .secureServices(let value): return .secureServices(value)
+        case .logLevel, .unreadable: return nil
+        case .dlp(let dlp):
+            switch policy {
+            case .pasteboard: return .pasteboard(dlp.pasteboard)
+            case .print: return .print(dlp.print)
+            case .dragAndDrop: return .dragAndDrop(dlp.dragAndDrop)
+            case .openIn:
+                switch dlp.openIn {
+                case .unauthorized: return .openIn(.unauthorized, whitelist: [])
+                case .authorized: return .openIn(.authorized, whitelist: [])
+                case .whitelist(let apps): return .openIn(.whitelist, whitelist: apps)
+                case .appConnectApps: return .openIn(.whitelist, whitelist: authorized)
+                }
+            case .openFrom:
+                switch dlp.openFrom {
+                case .unauthorized: return .openFrom(.unauthorized, whitelist: [])
+                case .authorized: return .openFrom(.authorized, whitelist: [])
+                case .whitelist(let apps): return .openFrom(.whitelist, whitelist: apps)
+                case .appConnectApps: return .openFrom(.whitelist, whitelist: authorized)
+                }
+            case .auth, .config, .secureFileIO, .secureServices, .logLevel: return nil
+            }
+        }
+    }
+}
