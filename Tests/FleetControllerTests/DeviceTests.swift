@@ -261,6 +261,24 @@ struct DeviceTests {
         #expect(warnings.first?.stringValue?.contains("never given out") == true)
     }
 
+    @Test("a device that the home does not have any more is a warning, as after a backup from before its removal")
+    func notEnrolled() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, incarnation: 1)
+        func warnings() throws -> [JSONValue] {
+            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
+        }
+        world.handle(.enrolments([till: 1]))
+        #expect(try warnings().isEmpty)
+        world.handle(.enrolments([:]))
+        #expect(try warnings().first?.stringValue?.contains("not enrolled any more") == true)
+        // Whoever enrols it again has looked at it.
+        world.online(till, incarnation: 2)
+        world.handle(.enrolments([till: 2]))
+        #expect(try warnings().isEmpty)
+    }
+
     @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")
     func removal() throws {
         let world = try World()

@@ -125,5 +125,23 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(2_000, .request(0, .apply(app: 0, .all, aspect: 0, variant: 0, isBased: false))),
                     .init(4_000, .request(0, .apply(app: 0, .all, aspect: 3, variant: 0, isBased: false))),
                 ])),
+        KeptSchedule(
+            what: "what an app was being told when it retired itself is told anew, so that its answers count",
+            schedule: Schedule(
+                seed: 1_593_206_438_157_357, devices: 3, apps: 1, broker: .hostile,
+                steps: [
+                    .init(423, .forge(2, .moved)),
+                    .init(430, .request(1, .apply(app: 0, .all, aspect: 4, variant: 5, isBased: false))),
+                    .init(430, .enterCode(2, 0, isRight: false)), .init(2_481, .answer(0, 0)),
+                    .init(2_494, .request(0, .group(0, priority: 1, members: 5))),
+                    .init(2_507, .request(1, .apply(app: 0, .group(0), aspect: 1, variant: 5, isBased: false))),
+                    .init(2_536, .stopAgent(2)), .init(2_563, .forge(0, .otherFleet)),
+                    .init(3_508, .setControllerClock(-30)),
+                    .init(3_508, .request(0, .group(1, priority: 1, members: 4))), .init(4_917, .answer(2, 0)),
+                    .init(6_435, .retire(0, 0)), .init(6_450, .forge(1, .altered)),
+                    .init(7_868, .forge(1, .otherFleet)), .init(12_349, .answer(0, 0)),
+                    .init(15_121, .request(1, .apply(app: 0, .device(0), aspect: 1, variant: 2, isBased: false))),
+                    .init(16_535, .request(1, .apply(app: 0, .group(0), aspect: 0, variant: 1, isBased: false))),
+                ])),
     ]
 }

@@ -102,24 +102,30 @@ package struct ControllerCore: ~Copyable {
     /// Compares the incarnations that devices speak of with those that were given out.
     private mutating func learn(_ known: [DeviceID: Int64], _ turn: inout Turn) throws {
         enrolments = known
-        let strangers = try store.transaction { transaction in
-            try transaction.learn(known).filter { device in
-                var device = device
-                let text =
-                    "speaks as incarnation \(device.incarnation), which was never given out: a cloned image, or a"
-                    + " registry restored from a backup"
-                guard device.warning != text else { return false }
-                device.warning = text
-                try transaction.update(device)
-                return true
-            }
+        let (strangers, missing) = try store.transaction { transaction in
+            let (strangers, missing) = try transaction.learn(known)
+            return (
+                try strangers.filter {
+                    try transaction.warn(
+                        $0,
+                        "speaks as incarnation \($0.incarnation), which was never given out: a cloned image, or a"
+                            + " registry restored from a backup")
+                },
+                try missing.filter {
+                    try transaction.warn(
+                        $0,
+                        "is not enrolled any more: taken out of the fleet after the backup of this database (run"
+                            + " 'fleetctl device remove \($0.name)' again), or a registry restored from a backup")
+                }
+            )
         }
         for device in strangers {
             turn.log(
                 .warning, "a device speaks as an incarnation that was never given out",
-                [
-                    "device": "\(device.name)", "incarnation": "\(device.incarnation)",
-                ])
+                ["device": "\(device.name)", "incarnation": "\(device.incarnation)"])
+        }
+        for device in missing {
+            turn.log(.warning, "a device is known that is not enrolled any more", ["device": "\(device.name)"])
         }
     }
 

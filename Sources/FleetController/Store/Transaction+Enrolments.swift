@@ -2,14 +2,22 @@ import FleetProtocol
 import GRDB
 
 extension FleetStore.Transaction {
-    /// Takes over which incarnations the home has given out; answers the devices that claim another.
-    func learn(_ enrolments: [DeviceID: Int64]) throws -> [DeviceRow] {
+    /// Takes over which incarnations the home has given out. Answers the devices that claim another, and those that the
+    /// home does not have any more: at most 1,000 of each.
+    func learn(_ enrolments: [DeviceID: Int64]) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {
+        var missing: [DeviceRow] = []
         for row in try rows("SELECT name, enrolled FROM devices") {
-            guard let name = DeviceID(row[0] as String), let enrolled = enrolments[name],
-                row[1] as Int64? != enrolled, var device = try device(name)
-            else { continue }
-            device.enrolled = enrolled
-            try update(device)
+            let before = row[1] as Int64?
+            guard let name = DeviceID(row[0] as String), enrolments[name] != before, var device = try device(name)
+            else {
+                continue
+            }
+            if let enrolled = enrolments[name] {
+                device.enrolled = enrolled
+                try update(device)
+            } else if missing.count < 1_000 {
+                missing.append(device)
+            }
         }
         // Enrolled again without a word to this store.
         for row in try rows("SELECT name, incarnation FROM removed_devices WHERE NOT is_back") {
@@ -18,7 +26,17 @@ extension FleetStore.Transaction {
             }
             try readmit(name)
         }
-        return try rows("SELECT name FROM devices WHERE incarnation > enrolled LIMIT 1000")
+        let strangers = try rows("SELECT name FROM devices WHERE incarnation > enrolled LIMIT 1000")
             .compactMap { try DeviceID($0[0] as String).flatMap { try device($0) } }
+        return (strangers, missing)
+    }
+
+    /// Keeps what an operator should look at. Answers whether it is news.
+    func warn(_ device: DeviceRow, _ text: String) throws -> Bool {
+        guard device.warning != text else { return false }
+        var device = device
+        device.warning = text
+        try update(device)
+        return true
     }
 }
