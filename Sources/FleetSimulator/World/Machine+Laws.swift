@@ -51,9 +51,14 @@ extension Machine {
         }
     }
 
-    /// The connection has ended in the same moment.
+    /// The connection, or the agent, has ended in the same moment.
     private func isGone(_ link: LinkID, _ events: [DeviceEvent]) -> Bool {
-        events.contains { if case .linkClosed(link) = $0 { true } else { false } }
+        events.contains { event in
+            switch event {
+            case .linkClosed(link), .stopping: true
+            default: false
+            }
+        }
     }
 
     /// Each attempt that an app has reported is kept.
