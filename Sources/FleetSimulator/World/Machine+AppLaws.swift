@@ -1,0 +1,110 @@
+import AppConnect
+import DeviceAgent
+import FleetProtocol
+
+/// The laws of what apps are told, and called with.
+extension Machine {
+    /// An app that was ready before is so again at once, whether there is contact or not.
+    func checkRegistrations(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
+        for case .registered(let link, let registration) in events {
+            guard !wasPutBack, watch.conversations[registration.app]?.isKnown(registration) == true else { continue }
+            let told = effects.compactMap { effect -> AgentFrame? in
+                if case .send(link, let frame) = effect { frame } else { nil }
+            }
+            let isWelcome = told.contains { if case .welcome = $0 { true } else { false } }
+            if isWelcome, !told.contains(where: { if case .ready = $0 { true } else { false } }), !isGone(link, events)
+            {
+                world.fail(.continues, "\(name)/\(registration.app): it was ready before, and waits for its ready")
+            }
+        }
+    }
+
+    /// The connection, or the agent, has ended in the same moment.
+    private func isGone(_ link: LinkID, _ events: [DeviceEvent]) -> Bool {
+        events.contains { event in
+            switch event {
+            case .linkClosed(link), .stopping: true
+            default: false
+            }
+        }
+    }
+
+    /// Whatever becomes of it: the app may be gone.
+    func checkConversation(_ frame: AgentFrame, on link: LinkID) {
+        guard let app = watch.links[link.number] else { return }
+        if case .ready = frame, watch.conversations[app]?.hadReady != true, !watch.isCertain(app), !wasPutBack {
+            world.fail(.barrier, "\(name)/\(app): its first ready came before barrier and hello")
+        }
+        guard let problem = watch.conversations[app, default: Conversation()].sends(frame), !wasPutBack
+        else { return }
+        world.fail(.quiet, "\(name)/\(app) is \(problem)")
+    }
+
+    /// The laws of what an app is told.
+    func checkSent(_ frame: AgentFrame, to app: AppProcess?) {
+        guard let app, let record = core?.state.apps[app.id] else { return }
+        world.say(name, "tells \(app.id): \(frame)")
+        switch frame {
+        case .ready(let properties):
+            watch.shown[app.id] = properties
+            checkKeys(of: record)
+            for value in properties.values { checkUnforged(value, app.id) }
+        case .deliver(_, .policy(let value, _)):
+            if case .auth(.retired, _) = value, disk.keys[app.id] != nil, record.hasKeys == false {
+                world.fail(.erased, "\(name)/\(app.id): told that it is retired while its keys are there")
+            }
+            checkUnforged(value, app.id)
+            checkOrder(value, record)
+            watch.shown[app.id]?[value.policy] = value
+        default: break
+        }
+        if disk.state.apps[app.id] != record, case .deliver = frame {
+            world.fail(.stored, "\(name)/\(app.id): told before its store")
+        }
+    }
+
+    /// An app is authorized when it has all the rest, and nothing else comes before a loss.
+    private func checkOrder(_ value: PolicyValue, _ record: AppRecord) {
+        guard let shown = watch.shown[record.id], value.policy != .secureServices else { return }
+        if case .auth(.authorized, _) = value {
+            for policy in Policy.allCases where policy != .auth && policy != .secureServices {
+                guard shown[policy] != record[policy].value else { continue }
+                world.fail(
+                    .whole,
+                    "\(name)/\(record.id): authorized while \(policy.rawValue) is \(shown[policy]), not"
+                        + " \(record[policy].value)")
+            }
+        } else if value.policy != .auth, record.authState != .authorized, case .auth(.authorized, _) = shown[.auth] {
+            world.fail(.whole, "\(name)/\(record.id): \(value.policy.rawValue) was told before a loss of authorization")
+        }
+    }
+
+    /// The laws of what an app's delegate is called with: ready once and first, then what the properties say already.
+    func check(_ call: AppSession.Call, of app: AppProcess) {
+        guard let properties = app.session?.properties else { return }
+        for value in properties.values { checkUnforged(value, app.id) }
+        switch call {
+        case .ready where app.wasReady: world.fail(.quiet, "\(app.name): its ready came twice")
+        case .ready, .connectionChanged: break
+        case .changed, .attempted, .activity:
+            if !app.wasReady { world.fail(.quiet, "\(app.name): \(call) came before its ready") }
+        }
+        if case .changed(_, let delivery) = call, app.isRetiring, !AppProperties.initial.isSame(delivery) {
+            if case .policy(.auth, .selfRetired) = delivery { return }
+            world.fail(.quiet, "\(app.name): it has retired itself, and is called for \(delivery)")
+        }
+        if case .changed(_, let delivery) = call, !properties.isSame(delivery) {
+            world.fail(.quiet, "\(app.name): it is called for \(delivery), and its properties say otherwise")
+        }
+    }
+
+    private func checkUnforged(_ value: PolicyValue, _ app: AppID) {
+        let isForged =
+            switch value {
+            case .config(let values): values["forged"] != nil
+            case .auth(_, let message): message == "forged"
+            default: false
+            }
+        if isForged { world.fail(.unforged, "\(name)/\(app) has \(value)") }
+    }
+}
