@@ -1,0 +1,40 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("What waits to be published")
+struct OutboxTests {
+    private let presence = Address.presence(.device(DeviceID(unchecked: "till-1")))
+    private let event = Address.reply(DeviceID(unchecked: "till-1"), mail, .event)
+
+    private func waiting(_ outbox: inout Outbox) -> [[UInt8]] {
+        var all: [[UInt8]] = []
+        while let next = outbox.next() { all.append(next.content.payload) }
+        return all
+    }
+
+    @Test("of a retained topic the newest is kept, in its place; what is not retained keeps its order")
+    func newest() {
+        var outbox = Outbox()
+        let status = Address.reply(DeviceID(unchecked: "till-1"), mail, .status)
+        outbox.add(status, [1], retain: true)
+        outbox.add(event, [2], retain: false)
+        outbox.add(event, [3], retain: false)
+        outbox.add(status, [4], retain: true)
+        #expect(waiting(&outbox) == [[4], [2], [3]])
+        #expect(outbox.isEmpty)
+    }
+
+    @Test("a newer presence goes behind what it speaks of")
+    func presenceLast() {
+        var outbox = Outbox()
+        outbox.add(presence, [1], retain: true)
+        outbox.add(event, [2], retain: false)
+        outbox.add(presence, [3], retain: true)
+        #expect(!outbox.isEmpty)
+        #expect(waiting(&outbox) == [[2], [3]])
+        #expect(outbox.isEmpty)
+        outbox.add(presence, [4], retain: true)
+        #expect(waiting(&outbox) == [[4]])
+    }
+}
