@@ -273,6 +273,11 @@ struct DeviceTests {
         #expect(try warnings().isEmpty)
         world.handle(.enrolments([:]))
         #expect(try warnings().first?.stringValue?.contains("not enrolled any more") == true)
+        // The home was put back.
+        world.handle(.enrolments([till: 1]))
+        #expect(try warnings().isEmpty)
+        world.handle(.enrolments([:]))
+        #expect(try !warnings().isEmpty)
         // Whoever enrols it again has looked at it.
         world.online(till, incarnation: 2)
         world.handle(.enrolments([till: 2]))

@@ -3,7 +3,7 @@ import GRDB
 
 extension FleetStore.Transaction {
     /// Takes over which incarnations the home has given out. Answers the devices that claim another, and those that the
-    /// home does not have any more: at most 1,000 of each.
+    /// home does not have any more, once: at most 1,000 of each.
     func learn(_ enrolments: [DeviceID: Int64]) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {
         var missing: [DeviceRow] = []
         for row in try rows("SELECT name, enrolled FROM devices") {
@@ -12,12 +12,12 @@ extension FleetStore.Transaction {
             else {
                 continue
             }
-            if let enrolled = enrolments[name] {
-                device.enrolled = enrolled
-                try update(device)
-            } else if missing.count < 1_000 {
-                missing.append(device)
-            }
+            guard enrolments[name] != nil || missing.count < 1_000 else { continue }
+            device.enrolled = enrolments[name]
+            // What was said of one that the home did not have is over.
+            if before == nil { device.warning = nil }
+            try update(device)
+            if device.enrolled == nil { missing.append(device) }
         }
         // Enrolled again without a word to this store.
         for row in try rows("SELECT name, incarnation FROM removed_devices WHERE NOT is_back") {
