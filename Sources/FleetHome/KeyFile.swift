@@ -2,7 +2,7 @@ import FleetProtocol
 
 /// A private key on disk: `{"v":1,"use":"root","kid":"…","secret":"…"}`.
 struct KeyFile: JSONCodable {
-    enum Use: String { case root, signing }
+    enum Use: String, CaseIterable { case root, signing }
 
     let use: Use
     let key: SigningKey
@@ -20,11 +20,7 @@ struct KeyFile: JSONCodable {
         try reader.object { name, value in
             switch name {
             case "v": version = try value.version()
-            case "use":
-                guard let known = Use(rawValue: try value.string()) else {
-                    throw FleetProtocolError(.value, "expected root or signing")
-                }
-                use = known
+            case "use": use = try value.oneOf()
             case "kid": id = try value.value()
             case "secret": secret = try value.value()
             default: break

@@ -125,7 +125,7 @@ private struct AgentFile: JSONReadable {
                     var numbers: [Int64] = []
                     try value.array(limit: 2) { numbers.append(try $0.integer()) }
                     guard numbers.count == 2 else { throw FleetProtocolError(.value, "expected [epoch, revision]") }
-                    floors.append((topic, Revision(epoch: numbers[0], number: numbers[1])))
+                    floors.append((topic.text, Revision(epoch: numbers[0], number: numbers[1])))
                 }
             case "credentials": credentials = try value.string()
             case "state": state = try value.string()

@@ -36,7 +36,7 @@ extension AppRecord: JSONCodable {
             case "latch": latch = try value.value()
             case "policies":
                 try value.object { name, value in
-                    guard let policy = Policy(rawValue: name) else { return }
+                    guard let policy = name.named(Policy.self) else { return }
                     records[policy.index] = try PolicyRecord(of: policy, from: &value)
                 }
             case "managedTold": managedTold = try value.value()
@@ -45,7 +45,7 @@ extension AppRecord: JSONCodable {
             case "availabilitySent": availabilitySent = try value.value()
             case "levelClocks":
                 try value.object { name, value in
-                    guard let address = Address(path: name) else { return }
+                    guard let address = Address(path: name.text) else { return }
                     clocks[address] = try value.value()
                 }
             default: break

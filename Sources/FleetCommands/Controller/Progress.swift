@@ -11,19 +11,25 @@ struct Progress: Hashable, JSONReadable {
         let isOnline: Bool
 
         init(from reader: inout JSONReader) throws {
-            var texts: [String: String] = [:]
+            var device = ""
+            var app = ""
+            var policy = ""
+            var outcome = ""
             var isOnline = false
             try reader.object { name, value in
                 switch name {
-                case "device", "app", "policy", "outcome": texts[name] = try value.message(limit: 100)
+                case "device": device = try value.message(limit: 100)
+                case "app": app = try value.message(limit: 100)
+                case "policy": policy = try value.message(limit: 100)
+                case "outcome": outcome = try value.message(limit: 100)
                 case "online": isOnline = try value.bool()
                 default: break
                 }
             }
-            device = texts["device"] ?? ""
-            app = texts["app"] ?? ""
-            policy = texts["policy"] ?? ""
-            outcome = texts["outcome"] ?? ""
+            self.device = device
+            self.app = app
+            self.policy = policy
+            self.outcome = outcome
             self.isOnline = isOnline
         }
 

@@ -16,7 +16,7 @@ extension Floors: JSONCodable {
                     guard pair.count == 2 else {
                         throw FleetProtocolError(.value, "expected [epoch, revision]")
                     }
-                    floors.append((topic, pair))
+                    floors.append((topic.text, pair))
                 }
             default: break
             }

@@ -32,7 +32,7 @@ package struct ControllerClock: Hashable, Sendable {
         var revision: Int64?
         var at: Timestamp?
 
-        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+        mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
             case "v": version = try value.version()
             case "fleet": fleet = try value.value()

@@ -56,7 +56,7 @@ package struct DesiredDocument: Hashable, Sendable {
         var isDeleted = false
         var value: Range<Int>?
 
-        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+        mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
             case "v": version = try value.version()
             case "fleet": fleet = try value.value()

@@ -29,12 +29,29 @@ extension JSONReader {
         return text
     }
 
-    /// The bytes of a string of plain ASCII; nil, and nothing read, for any other value. They live as long as the input.
-    mutating func plainASCII() -> UnsafeBufferPointer<UInt8>? {
+    /// What `body` makes of a string, which is not made a `String` for it.
+    mutating func word<Value>(_ body: (Word) throws -> Value) throws -> Value {
+        if let word = plainWord() { return try body(word) }
+        let text = try stringBytes()
+        return try text.withUnsafeBufferPointer { try body(Word(bytes: $0)) }
+    }
+
+    /// A string of plain ASCII; nil, and nothing read, for any other value. It lives as long as the input.
+    mutating func plainWord() -> Word? {
         skipSpace()
         guard peek() == UInt8(ascii: "\""), let plain = plainText(), plain.isASCII else { return nil }
         position = plain.range.upperBound + 1
-        return UnsafeBufferPointer(rebasing: bytes[plain.range])
+        return Word(bytes: UnsafeBufferPointer(rebasing: bytes[plain.range]))
+    }
+
+    /// One of a closed set of names.
+    package mutating func oneOf<Value: RawRepresentable<String> & CaseIterable>(
+        _ type: Value.Type = Value.self
+    ) throws -> Value {
+        try word {
+            guard let value: Value = $0.named() else { throw $0.unknown(among: Value.allCases.map(\.rawValue)) }
+            return value
+        }
     }
 
     private var notUTF8: FleetProtocolError { FleetProtocolError(.syntax, "a string that is not valid UTF-8") }

@@ -9,8 +9,10 @@ package struct JSONReader: ~Copyable {
     let bytes: UnsafeBufferPointer<UInt8>
     var position = 0
     var depth = 0
-    /// Where the names of the objects around the position stand, innermost last: to refuse a second one of a name.
-    var names: [Range<Int>] = []
+    /// The names of the objects around the position, innermost last: to refuse a second one of a name.
+    private var names: [Word] = []
+
+    private init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
     /// Reads `bytes`, which must hold exactly one value that `body` consumes, and at most `limit` bytes.
     package static func read<Value>(
@@ -55,34 +57,43 @@ package struct JSONReader: ~Copyable {
     }
 
     /// Calls `body` for each member, in the order of the text. A member that `body` does not read is skipped.
-    package mutating func object(_ body: (_ name: String, _ value: inout JSONReader) throws -> Void) throws {
+    package mutating func object(_ body: (_ name: Word, _ value: inout JSONReader) throws -> Void) throws {
         skipSpace()
         guard peek() == UInt8(ascii: "{") else { throw wrongType("an object") }
         try enter()
-        let outer = names.count
-        var seen = Set<[UInt8]>()
+        var seen = Names(outer: names.count)
         skipSpace()
-        if take(UInt8(ascii: "}")) { return leave(outer) }
+        if take(UInt8(ascii: "}")) { return leave(seen.outer) }
         repeat {
             skipSpace()
             guard peek() == UInt8(ascii: "\"") else { throw syntax("a member name in quotes") }
-            let start = position
-            let name = try string()
-            try refuseDuplicate(name, at: start..<position, from: outer, seen: &seen)
-            skipSpace()
-            guard take(UInt8(ascii: ":")) else { throw syntax("':'") }
-            skipSpace()
-            let before = position
-            do {
-                try body(name, &self)
-                if position == before { try skip() }
-            } catch let error as FleetProtocolError {
-                throw error.inside(name)
+            if let name = plainWord() {
+                try member(name, isNew: seen.isNew(name, in: &names), body)
+            } else {
+                let name = try stringBytes()
+                let isNew = seen.isNew(name, in: names)
+                try name.withUnsafeBufferPointer { try member(Word(bytes: $0), isNew: isNew, body) }
             }
             skipSpace()
         } while take(UInt8(ascii: ","))
         guard take(UInt8(ascii: "}")) else { throw syntax("',' or '}'") }
-        leave(outer)
+        leave(seen.outer)
+    }
+
+    private mutating func member(
+        _ name: Word, isNew: Bool, _ body: (Word, inout JSONReader) throws -> Void
+    ) throws {
+        guard isNew else { throw FleetProtocolError(.duplicate, "this member occurs twice", at: name.text) }
+        skipSpace()
+        guard take(UInt8(ascii: ":")) else { throw syntax("':'") }
+        skipSpace()
+        let before = position
+        do {
+            try body(name, &self)
+            if position == before { try skip() }
+        } catch let error as FleetProtocolError {
+            throw error.inside(name.text)
+        }
     }
 
     /// Calls `body` once for each element, in order; it must read it. More than `limit` elements are refused.
@@ -154,43 +165,6 @@ package struct JSONReader: ~Copyable {
         }
     }
 
-    private mutating func refuseDuplicate(
-        _ name: String, at range: Range<Int>, from outer: Int, seen: inout Set<[UInt8]>
-    ) throws {
-        // A handful of names is compared byte by byte; only a large object (a configuration) pays for a set. Of bytes: to
-        // Swift, strings are equal that are written differently.
-        let count = names.count - outer
-        let isNew: Bool
-        if count < 24, !hasEscape(range) {
-            isNew =
-                seen.isEmpty
-                ? !names[outer...].contains { same($0, range) } : seen.insert(Array(name.utf8)).inserted
-        } else {
-            if seen.isEmpty {
-                for earlier in names[outer...] { seen.insert(Array(unescaped(earlier).utf8)) }
-            }
-            isNew = seen.insert(Array(name.utf8)).inserted
-        }
-        guard isNew else { throw FleetProtocolError(.duplicate, "this member occurs twice", at: name) }
-        names.append(range)
-    }
-
-    private func hasEscape(_ range: Range<Int>) -> Bool { bytes[range].contains(UInt8(ascii: "\\")) }
-
-    private func same(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
-        guard left.count == right.count else { return false }
-        for offset in 0..<left.count where bytes[left.lowerBound + offset] != bytes[right.lowerBound + offset] {
-            return false
-        }
-        return true
-    }
-
-    private func unescaped(_ range: Range<Int>) -> String {
-        var reader = JSONReader(bytes: bytes)
-        reader.position = range.lowerBound
-        return (try? reader.string()) ?? ""  // It has been read once already, so it can be read again.
-    }
-
     private mutating func enter() throws {
         depth += 1
         guard depth <= Self.maximumDepth else {
@@ -202,5 +176,37 @@ package struct JSONReader: ~Copyable {
     private mutating func leave(_ outer: Int) {
         depth -= 1
         names.removeLast(names.count - outer)
+    }
+}
+
+/// The names of one object. A handful is compared one by one, and that only with what may be equal; a large object (a
+/// configuration) pays for a set. By bytes: to Swift, strings are equal that are written differently.
+private struct Names {
+    /// How many names are those of the objects around it.
+    let outer: Int
+    private var hashes: UInt64 = 0
+    private var set: Set<[UInt8]>?
+
+    init(outer: Int) { self.outer = outer }
+
+    mutating func isNew(_ name: Word, in names: inout [Word]) -> Bool {
+        guard set == nil, names.count - outer < 24 else { return isNew(Array(name.bytes), in: names) }
+        let hash = Self.hash(name.bytes)
+        if hashes & hash != 0, names[outer...].contains(where: { $0.isEqual(name.bytes) }) { return false }
+        hashes |= hash
+        names.append(name)
+        return true
+    }
+
+    mutating func isNew(_ name: [UInt8], in names: [Word]) -> Bool {
+        var all = set.take() ?? Set(names[outer...].map { Array($0.bytes) })
+        defer { set = all }
+        return all.insert(name).inserted
+    }
+
+    /// One bit of 64.
+    private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
+        guard let first = name.first, let last = name.last else { return 1 }
+        return 1 << UInt64((first ^ last &<< 2 ^ UInt8(truncatingIfNeeded: name.count &<< 3)) & 63)
     }
 }

@@ -58,7 +58,7 @@ extension JSONValue: JSONCodable {
         switch reader.peek() {
         case UInt8(ascii: "{"):
             var members: [Member] = []
-            try reader.object { name, value in members.append(Member(name, try JSONValue(from: &value))) }
+            try reader.object { name, value in members.append(Member(name.text, try JSONValue(from: &value))) }
             self = .object(members)
         case UInt8(ascii: "["):
             var elements: [JSONValue] = []

@@ -27,18 +27,13 @@ extension AgentFrame: JSONCodable {
         var isOK: Bool?
         var isActive: Bool?
 
-        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+        mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
             case "type": type = try value.string(limit: 32)
             case "v": version = try value.integer()
             case "agent": agent = try value.message(limit: 64)
             case "device": device = try value.value()
-            case "code":
-                guard let known = Refusal(rawValue: try value.string()) else {
-                    throw FleetProtocolError(
-                        .value, "expected " + Refusal.allCases.map(\.rawValue).joined(separator: ", "))
-                }
-                code = known
+            case "code": code = try value.oneOf()
             case "message": message = try value.message()
             case "properties": properties = try value.value()
             case "delivery": delivery = try value.integer()
@@ -160,7 +155,7 @@ extension AppProperties: JSONCodable {
             case "availability": availability = try value.value()
             case "policies":
                 try value.object { name, value in
-                    guard let policy = Policy(rawValue: name) else { return }
+                    guard let policy = name.named(Policy.self) else { return }
                     values[policy.index] = try PolicyValue(of: policy, from: &value)
                     missing.remove(policy)
                 }

@@ -24,7 +24,7 @@ extension AppFrame: JSONCodable {
         var id: Int64?
         var text: String?
 
-        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+        mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
             case "type": type = try value.string(limit: 32)
             case "v":
@@ -46,12 +46,7 @@ extension AppFrame: JSONCodable {
             case "policy": policy = try value.value()
             case "state": state = try value.value()
             case "message": message = try value.message()
-            case "action":
-                let text = try value.string()
-                guard let known = AppEvent.Action(rawValue: text) else {
-                    throw FleetProtocolError(.value, "unknown action '\(Text.printable(text, limit: 40))'")
-                }
-                action = known
+            case "action": action = try value.oneOf()
             case "target": target = try value.message(limit: 500)
             case "id": id = try value.integer()
             case "text": text = try value.message(limit: Link.maximumText)

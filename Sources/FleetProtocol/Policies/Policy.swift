@@ -41,11 +41,7 @@ package enum Policy: String, CaseIterable, Hashable, Sendable, Comparable, JSONC
     package static func < (left: Policy, right: Policy) -> Bool { left.index < right.index }
 
     package init(from reader: inout JSONReader) throws {
-        let text = try reader.string()
-        guard let policy = Policy(rawValue: text) else {
-            throw FleetProtocolError(.value, "unknown policy '\(Text.printable(text, limit: 40))'")
-        }
-        self = policy
+        self = try reader.oneOf()
     }
 
     package func write(to writer: inout JSONWriter) { writer.value(rawValue) }

@@ -161,7 +161,7 @@ extension [String: String]: JSONCodable {
         var values: [String: String] = [:]
         try reader.object { name, value in
             // Two names that Unicode holds to be the same text would become one, silently.
-            guard values.updateValue(try value.string(), forKey: name) == nil else {
+            guard values.updateValue(try value.string(), forKey: name.text) == nil else {
                 throw FleetProtocolError(.duplicate, "this member occurs twice, written differently")
             }
         }

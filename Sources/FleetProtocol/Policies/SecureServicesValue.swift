@@ -108,13 +108,7 @@ extension SecureServicesValue.Passcode: JSONReadable {
                 }
                 result.classes = classes
             case "maxAttempts": result.maxAttempts = try value.integer(in: 1...1_000)
-            case "then":
-                let text = try value.string()
-                guard let then = Consequence(rawValue: text) else {
-                    throw FleetProtocolError(
-                        .value, "unknown value '\(Text.printable(text, limit: 40))': expected lock or wipe")
-                }
-                result.then = then
+            case "then": result.then = try value.oneOf()
             default: break
             }
         }

@@ -15,14 +15,11 @@ extension WireNamed {
     }
 
     package init(from reader: inout JSONReader) throws {
-        let text = try reader.string()
-        guard let value = Self(wireName: text) else {
-            throw FleetProtocolError(
-                .value,
-                "unknown value '\(Text.printable(text, limit: 40))': expected "
-                    + Self.wireNames.joined(separator: ", "))
+        self = try reader.word { word in
+            guard let index = Self.wireNames.firstIndex(where: { word.isEqual($0) }), let value = Self(rawValue: index)
+            else { throw word.unknown(among: Self.wireNames) }
+            return value
         }
-        self = value
     }
 
     package func write(to writer: inout JSONWriter) { writer.value(description) }

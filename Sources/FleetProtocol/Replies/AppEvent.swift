@@ -56,18 +56,8 @@ extension AppEvent: JSONWritable {
         try JSONReader.read(wire, limit: Self.maximumSize) { reader in
             try reader.object { name, value in
                 switch name {
-                case "event":
-                    let text = try value.string()
-                    guard let known = Kind(rawValue: text) else {
-                        throw FleetProtocolError(.value, "unknown event '\(Text.printable(text, limit: 40))'")
-                    }
-                    kind = known
-                case "action":
-                    let text = try value.string()
-                    guard let known = Action(rawValue: text) else {
-                        throw FleetProtocolError(.value, "unknown action '\(Text.printable(text, limit: 40))'")
-                    }
-                    action = known
+                case "event": kind = try value.oneOf()
+                case "action": action = try value.oneOf()
                 case "target": target = try value.message(limit: Self.maximumText)
                 case "message": message = try value.message(limit: Self.maximumText)
                 default: try header.read(name, &value)

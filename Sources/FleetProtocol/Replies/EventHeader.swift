@@ -42,7 +42,7 @@ package struct EventHeader: Hashable, Sendable {
         var oldest: Int64?
         var at: Timestamp?
 
-        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+        mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
             case "v": version = try value.version()
             case "device": device = try value.value()

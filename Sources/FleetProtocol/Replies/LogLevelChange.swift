@@ -30,12 +30,7 @@ extension LogLevelChange: JSONWritable {
                 switch name {
                 case "old": old = try value.value()
                 case "new": new = try value.value()
-                case "why":
-                    let text = try value.string()
-                    guard let known = Why(rawValue: text) else {
-                        throw FleetProtocolError(.value, "unknown reason '\(Text.printable(text, limit: 40))'")
-                    }
-                    why = known
+                case "why": why = try value.oneOf()
                 case "until": until = try value.value()
                 default: try header.read(name, &value)
                 }

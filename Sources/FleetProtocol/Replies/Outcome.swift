@@ -15,11 +15,7 @@ package enum Outcome: String, CaseIterable, Hashable, Sendable, JSONCodable {
     case expired
 
     package init(from reader: inout JSONReader) throws {
-        let text = try reader.string()
-        guard let outcome = Outcome(rawValue: text) else {
-            throw FleetProtocolError(.value, "unknown outcome '\(Text.printable(text, limit: 40))'")
-        }
-        self = outcome
+        self = try reader.oneOf()
     }
 
     package func write(to writer: inout JSONWriter) { writer.value(rawValue) }

@@ -32,47 +32,39 @@ package struct PolicyReport: Hashable, Sendable {
 }
 
 extension PolicyReport {
-    static let defaultSource = "default"
+    static let defaultSource: StaticString = "default"
 
-    init(from reader: inout JSONReader, in fleet: FleetID?) throws {
-        var source: String?
+    init(from reader: inout JSONReader, in fleet: FleetID) throws {
+        var source: Address??
         var received: Int64?
         var applied: Int64?
         var attempt: Attempt?
         try reader.object { name, value in
             switch name {
-            case "source": source = try value.string(limit: 512)
+            case "source": source = .some(try value.word { try Self.source($0, in: fleet) })
             case "received": received = try value.integer()
             case "applied": if try !value.null() { applied = try value.integer() }
             case "attempt": attempt = try value.value()
             default: break
             }
         }
-        let text = try required(source, "source")
-        if text == Self.defaultSource {
-            self.source = nil
-        } else {
-            guard let address = Self.address(text, in: fleet), case .desired = address else {
-                throw FleetProtocolError(
-                    .value, "expected '\(Self.defaultSource)' or the topic of a desired document", at: "source")
-            }
-            self.source = address
-        }
+        self.source = try required(source, "source")
         self.received = try required(received, "received")
         self.applied = applied
         self.attempt = try required(attempt, "attempt")
     }
 
-    private static func address(_ topic: String, in fleet: FleetID?) -> Address? {
-        if let fleet { return Address(topic: topic, in: fleet) }
-        let parts = topic.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 4, let fleet = FleetID(parts[2]) else { return nil }
-        return Address(topic: topic, in: fleet)
+    private static func source(_ word: Word, in fleet: FleetID) throws -> Address? {
+        if word == defaultSource { return nil }
+        guard let address = Address(topic: word, in: fleet), case .desired = address else {
+            throw FleetProtocolError(.value, "expected '\(defaultSource)' or the topic of a desired document")
+        }
+        return address
     }
 
     func write(to writer: inout JSONWriter, in fleet: FleetID) {
         writer.object { writer in
-            writer.member("source", source?.topic(in: fleet) ?? Self.defaultSource)
+            writer.member("source", source?.topic(in: fleet) ?? "\(Self.defaultSource)")
             writer.member("received", received)
             writer.member("applied", ifPresent: applied)
             writer.member("attempt", attempt)

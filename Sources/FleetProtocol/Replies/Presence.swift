@@ -1,6 +1,6 @@
 /// Whether a device, or the controller, is connected. Retained, and the will of the connection.
 package struct Presence: Hashable, Sendable {
-    package enum State: String, Sendable { case online, offline }
+    package enum State: String, CaseIterable, Sendable { case online, offline }
 
     /// An app that has registered on the device.
     package struct App: Hashable, Sendable {
@@ -96,11 +96,7 @@ extension Presence: JSONCodable {
         try reader.object { name, value in
             switch name {
             case "v": version = try value.version()
-            case "state":
-                guard let known = State(rawValue: try value.string()) else {
-                    throw FleetProtocolError(.value, "expected online or offline")
-                }
-                state = known
+            case "state": state = try value.oneOf()
             case "incarnation": incarnation = try value.integer()
             case "boot": boot = try value.integer()
             case "connection": connection = try value.value()

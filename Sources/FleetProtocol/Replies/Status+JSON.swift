@@ -91,10 +91,10 @@ extension Status: JSONWritable {
         var secureServices: SecureServicesAvailability?
         var logLevel: LogLevel?
         var events: Int64?
-        var policies: [PolicyReport?]?
+        var policies: [PolicyReport]?
         var refusals: [Refusal] = []
 
-        mutating func read(_ name: String, _ value: inout JSONReader) throws {
+        mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
             case "v": version = try value.version()
             case "device": device = try value.value()
@@ -117,26 +117,29 @@ extension Status: JSONWritable {
                     default: break
                     }
                 }
-            case "keys":
-                let text = try value.string()
-                guard let known = Keys(rawValue: text) else {
-                    throw FleetProtocolError(.value, "expected present or destroyed")
-                }
-                keys = known
+            case "keys": keys = try value.oneOf()
             case "secureServices": secureServices = try value.value()
             case "logLevel": logLevel = try value.value()
             case "events": events = try value.integer()
-            case "policies": policies = try reports(&value)
+            case "policies": policies = try Self.reports(&value, in: fleet)
             case "refusals": refusals = try value.values(limit: Status.maximumRefusals)
             default: break
             }
         }
 
-        func reports(_ reader: inout JSONReader) throws -> [PolicyReport?] {
-            var reports = [PolicyReport?](repeating: nil, count: Policy.allCases.count)
+        static func reports(_ reader: inout JSONReader, in fleet: FleetID) throws -> [PolicyReport] {
+            let none = PolicyReport.Attempt(revision: 0, outcome: .pending, at: Timestamp(milliseconds: 0))
+            var reports = [PolicyReport](
+                repeating: PolicyReport(source: nil, received: 0, applied: nil, attempt: none),
+                count: Policy.allCases.count)
+            var found = 0  // A bit for each.
             try reader.object { name, value in
-                guard let policy = Policy(rawValue: name) else { return }
+                guard let policy = name.named(Policy.self) else { return }
                 reports[policy.index] = try PolicyReport(from: &value, in: fleet)
+                found |= 1 << policy.index
+            }
+            if let policy = Policy.allCases.first(where: { found & 1 << $0.index == 0 }) {
+                throw FleetProtocolError(.missing, "this member is missing", at: policy.rawValue)
             }
             return reports
         }
@@ -149,13 +152,6 @@ extension Status: JSONWritable {
             guard try required(app, "app") == expectedApp else {
                 throw FleetProtocolError(.mismatch, "this is not the app of the topic", at: "app")
             }
-            let found = try required(policies, "policies")
-            let policies = try Policy.allCases.map { policy in
-                guard let report = found[policy.index] else {
-                    throw FleetProtocolError(.missing, "this member is missing", at: "policies.\(policy.rawValue)")
-                }
-                return report
-            }
             return Status(
                 fleet: fleet, device: expectedDevice, app: expectedApp,
                 order: ReportOrder(
@@ -167,7 +163,7 @@ extension Status: JSONWritable {
                 authReason: authReason ?? .none, authMessage: authMessage ?? "", keys: try required(keys, "keys"),
                 secureServices: try required(secureServices, "secureServices"),
                 logLevel: try required(logLevel, "logLevel"), events: try required(events, "events"),
-                policies: policies, refusals: refusals)
+                policies: try required(policies, "policies"), refusals: refusals)
         }
     }
 }

@@ -140,12 +140,7 @@ extension Response.Failure: JSONCodable {
         var location: String?
         try reader.object { name, value in
             switch name {
-            case "code":
-                guard let known = Code(rawValue: try value.string()) else {
-                    throw FleetProtocolError(
-                        .value, "expected " + Code.allCases.map(\.rawValue).joined(separator: ", "))
-                }
-                code = known
+            case "code": code = try value.oneOf()
             case "message": message = try value.message(limit: 10_000)
             case "where": location = try value.message(limit: 500)
             default: break

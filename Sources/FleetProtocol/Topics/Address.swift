@@ -96,14 +96,16 @@ package enum Address: Hashable, Sendable {
     /// The address of a topic of `fleet`, or nil for any other topic.
     package init?(topic: String, in fleet: FleetID) {
         var topic = topic
-        guard topic.utf8.count <= 512,
-            let address = topic.withUTF8({ bytes -> Address? in
-                var levels = TopicLevels(bytes)
-                guard levels.take("fleet"), levels.take("v1"), levels.take(fleet.text) else { return nil }
-                return Address(&levels)
-            })
-        else { return nil }
+        guard let address = topic.withUTF8({ Address(topic: Word(bytes: $0), in: fleet) }) else { return nil }
         self = address
+    }
+
+    init?(topic: Word, in fleet: FleetID) {
+        var levels = TopicLevels(topic.bytes)
+        guard topic.bytes.count <= 512, levels.take("fleet"), levels.take("v1"), levels.take(fleet.text) else {
+            return nil
+        }
+        self.init(&levels)
     }
 
     /// Parses what ``path`` prints, and nothing else.
@@ -124,8 +126,8 @@ package enum Address: Hashable, Sendable {
         switch first {
         case "desired": address = Self.desired(&levels)
         case "reply":
-            guard let device: DeviceID = levels.id(), let app: AppID = levels.id(), let kind = levels.next(),
-                let reply = Reply(rawValue: kind.text)
+            guard let device: DeviceID = levels.id(), let app: AppID = levels.id(),
+                let reply = levels.next()?.named(Reply.self)
             else { return nil }
             address = .reply(device, app, reply)
         case "presence": address = Self.presence(&levels)
@@ -154,7 +156,7 @@ package enum Address: Hashable, Sendable {
         case (.group(let group), "_group", "meta"): return .groupMeta(group)
         case (.device(let device), "_device", "membership"): return .membership(device)
         default:
-            guard let app: AppID = app.id(), let aspect = Aspect(rawValue: aspect.text) else { return nil }
+            guard let app: AppID = app.id(), let aspect = aspect.named(Aspect.self) else { return nil }
             return .desired(layer, app, aspect)
         }
     }
@@ -174,7 +176,7 @@ package enum Address: Hashable, Sendable {
         case "barrier"?: return levels.next().flatMap { User($0.text) }.map(Address.barrier)
         case "request"?:
             guard let user = levels.next().flatMap({ User($0.text) }),
-                let verb = levels.next().flatMap({ Verb(rawValue: $0.text) })
+                let verb = levels.next()?.named(Verb.self)
             else { return nil }
             return .request(user, verb)
         case "response"?:

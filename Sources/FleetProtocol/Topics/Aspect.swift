@@ -21,14 +21,7 @@ package enum Aspect: String, CaseIterable, Hashable, Sendable, Comparable, JSONC
     package static func < (left: Aspect, right: Aspect) -> Bool { left.rawValue < right.rawValue }
 
     package init(from reader: inout JSONReader) throws {
-        let text = try reader.string()
-        guard let aspect = Aspect(rawValue: text) else {
-            throw FleetProtocolError(
-                .value,
-                "unknown aspect '\(Text.printable(text, limit: 40))': expected "
-                    + Aspect.allCases.map(\.text).joined(separator: ", "))
-        }
-        self = aspect
+        self = try reader.oneOf()
     }
 
     package func write(to writer: inout JSONWriter) { writer.value(rawValue) }

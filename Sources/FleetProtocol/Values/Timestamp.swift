@@ -75,18 +75,14 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
     }
 
     package init(from reader: inout JSONReader) throws {
-        let start = reader.mark
-        if let bytes = reader.plainASCII(), let time = Self.parse(bytes) {
-            self = time
-            return
+        self = try reader.word {
+            guard let time = Self.parse($0.bytes) else {
+                throw FleetProtocolError(
+                    .value,
+                    "'\(Text.printable($0.text, limit: 40))' is no time: expected 2026-01-31T08:00:00.000Z")
+            }
+            return time
         }
-        reader.rewind(to: start)
-        let text = try reader.string()
-        guard let time = Timestamp(text) else {
-            throw FleetProtocolError(
-                .value, "'\(Text.printable(text, limit: 40))' is no time: expected 2026-01-31T08:00:00.000Z")
-        }
-        self = time
     }
 
     package func write(to writer: inout JSONWriter) { writer.value(plain: Self.length, put) }
