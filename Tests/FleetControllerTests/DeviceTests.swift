@@ -261,6 +261,22 @@ struct DeviceTests {
         #expect(warnings.first?.stringValue?.contains("never given out") == true)
     }
 
+    @Test("the home is asked again for a device that it had not enrolled when the device's floors were asked for")
+    func enrolledLater() throws {
+        let world = try World()
+        world.connect()
+        try world.body(.enroll, #"{"device":"till-1"}"#)
+        world.handle(.enrolments([:]))
+        world.pass(seconds: 10)
+        world.handle(.enrolments([:]))
+        let before = world.asksForEnrolments
+        world.online(till, incarnation: 3)
+        world.pass(seconds: 10)
+        #expect(world.asksForEnrolments > before)
+        world.handle(.enrolments([till: 3]))
+        #expect(try world.store.device(till)?.enrolled == 3)
+    }
+
     @Test("a device that the home does not have any more is a warning, as after a backup from before its removal")
     func notEnrolled() throws {
         let world = try World()

@@ -149,6 +149,28 @@ struct StatusTests {
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"] == [])
     }
 
+    @Test("a presence that statuses of the device's next start have overtaken is no copy's")
+    func overtaken() throws {
+        let world = try World()
+        world.connect()
+        func warnings() throws -> JSONValue? {
+            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]
+        }
+        let (first, second) = (RandomID.random(), RandomID.random())
+        world.online(till, boot: 1, connection: first)
+        // Statuses do not wait at the broker for what waits there with an acknowledgement.
+        world.report(.fresh(till, mail, boot: 2, at: world.now))
+        world.online(till, boot: 1, connection: first)
+        world.offline(till, connection: first)
+        world.online(till, boot: 1, connection: .random())
+        world.online(till, boot: 2, connection: second)
+        #expect(try warnings() == [])
+        #expect(try world.store.onlineDevices() == [till])
+        // Behind the presence of the next start nothing of the one before may come.
+        world.online(till, boot: 1, connection: .random())
+        #expect(try warnings()?.arrayValue?.count == 1)
+    }
+
     @Test("a whole status comes out as it came in")
     func wholeStatus() throws {
         let world = try World()

@@ -143,5 +143,20 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(15_121, .request(1, .apply(app: 0, .device(0), aspect: 1, variant: 2, isBased: false))),
                     .init(16_535, .request(1, .apply(app: 0, .group(0), aspect: 0, variant: 1, isBased: false))),
                 ])),
+        KeptSchedule(
+            what: "a device that is enrolled again is known as enrolled",
+            schedule: Schedule(
+                seed: 4_000_269, devices: 1, apps: 1,
+                steps: [.init(153_853, .remove(0)), .init(159_197, .enroll(0, isNew: false))])),
+        KeptSchedule(
+            what: "a presence that a status of the agent's next start has overtaken is not taken for a copy's",
+            schedule: Schedule(
+                seed: 4_002_604, devices: 1, apps: 1,
+                steps: [
+                    .init(24, .crashBroker(downFor: 434)), .init(38, .request(0, .group(0, priority: 1, members: 0))),
+                    .init(712, .request(1, .group(1, priority: 2, members: 1))), .init(2_996, .question(1, 4)),
+                    .init(3_009, .renewTrust), .init(4_466, .cutOperator(0)), .init(4_496, .fillDisk(0)),
+                    .init(5_183, .request(1, .apply(app: 0, .all, aspect: 0, variant: 4, isBased: true))),
+                ])),
     ]
 }

@@ -96,7 +96,9 @@ struct Collector {
         case .online:
             let goesBack = isBefore(presence.incarnation, presence.boot, device)
             if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
-            if goesBack { warn(&device, Self.backwards(presence.incarnation, presence.boot, device)) }
+            // Not of a copy: it waited at the broker while statuses of the device's next start overtook it.
+            let isOvertaken = goesBack && device.connection == nil
+            if goesBack, !isOvertaken { warn(&device, Self.backwards(presence.incarnation, presence.boot, device)) }
             advance(&device, presence.incarnation, presence.boot)
             if !isRetained {
                 if device.connection != presence.connection || !wasOnline(device) { device.since = now }
@@ -105,7 +107,7 @@ struct Collector {
                 device.state = 0
                 device.since = nil
             }
-            device.connection = presence.connection
+            if !isOvertaken { device.connection = presence.connection }
             device.agent = presence.agent
             arrived[name] = presence
             gone.remove(name)
@@ -120,7 +122,6 @@ struct Collector {
                 device.state = Connectivity.offlineState
                 device.since = now
             }
-            device.connection = presence.connection
             arrived[name] = nil
             lost[name] = nil
             gone.insert(name)
@@ -246,9 +247,11 @@ struct Collector {
     private mutating func advance(_ device: inout DeviceRow, _ incarnation: Int64, _ boot: Int64) {
         guard !isBefore(incarnation, boot, device) else { return }
         if incarnation > device.incarnation { device.warning = nil }
+        if (incarnation, boot) > (device.incarnation, device.boot) { device.connection = nil }
         device.incarnation = incarnation
         device.boot = boot
-        if let enrolled = device.enrolled, incarnation > enrolled { needsEnrolments = true }
+        // Unknown as well: it asks for its floors before the home gives it an incarnation.
+        if device.enrolled.map({ incarnation > $0 }) ?? true { needsEnrolments = true }
     }
 
     private mutating func warn(_ device: inout DeviceRow, _ text: String) {

@@ -10,7 +10,7 @@ struct DeviceRow: Hashable, Sendable {
     var boot: Int64
     /// `devices.state`, which ``Connectivity`` reads.
     var state: Int64
-    /// The last connection that was online.
+    /// The last connection that was online; nil until one of this boot has said so.
     var connection: RandomID?
     /// Since when it is online or offline, by the controller's receipt.
     var since: Timestamp?

@@ -46,9 +46,22 @@ extension FleetStore {
         try transaction { try $0.statuses(in: fleet, app: nil, device: nil, after: 0, limit: 100_000).map(\.status) }
     }
 
-    /// The newest incarnation and boot of a device.
-    package func place(of device: DeviceID) throws -> (incarnation: Int64, boot: Int64)? {
-        try transaction { try $0.device(device).map { ($0.incarnation, $0.boot) } }
+    /// What is known of a device beside its apps.
+    package struct KnownDevice: Hashable, Sendable {
+        /// The newest that it has spoken of.
+        package let incarnation: Int64
+        package let boot: Int64
+        /// The incarnation that the home gave out, as far as it is known.
+        package let enrolled: Int64?
+        package let warning: String?
+    }
+
+    package func device(_ name: DeviceID) throws -> KnownDevice? {
+        try transaction {
+            try $0.device(name).map {
+                KnownDevice(incarnation: $0.incarnation, boot: $0.boot, enrolled: $0.enrolled, warning: $0.warning)
+            }
+        }
     }
 
     package func groups(of device: DeviceID) throws -> [GroupID] { try transaction { try $0.groups(of: device) } }

@@ -20,7 +20,8 @@ extension Controller {
                 let present = watch.present[device]
             else { return message }
             let will = Presence(
-                state: .offline, incarnation: said.incarnation, boot: said.boot, connection: present, since: said.since,
+                state: .offline, incarnation: said.incarnation, boot: said.boot, connection: present.connection,
+                since: said.since,
                 agent: said.agent, apps: [])
             return ControllerCore.Message(topic: message.topic, payload: will.json, isRetained: message.isRetained)
         case (.basesNotCompared, .request(_, .apply)?):

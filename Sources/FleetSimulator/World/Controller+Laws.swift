@@ -3,37 +3,87 @@ import FleetProtocol
 
 /// What the messages of one connection say of which device is there.
 struct PresenceWatch {
-    /// The connection of each device that has said so itself, and not left since.
-    private(set) var present: [DeviceID: RandomID] = [:]
+    /// What each device has said that has said itself that it is there, and has not left since.
+    private(set) var present: [DeviceID: Presence] = [:]
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
+    /// Of which start of theirs the newest reports are.
+    private var starts: [DeviceID: Start] = [:]
+    /// Devices that have left their presence at the broker, or have said so since.
+    private(set) var announced: [DeviceID: Presence] = [:]
+    /// Devices whose last word on this connection was that they leave, or their will.
+    private(set) var gone: Set<DeviceID> = []
+    /// When those connected that have connected anew since this connection began.
+    private(set) var arrived: [DeviceID: Int64] = [:]
     private(set) var isNew = false
 
-    mutating func received(_ topic: String, _ payload: [UInt8], isRetained: Bool) {
+    mutating func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, at now: Int64) {
         switch Address(topic: topic, in: SimulatedFleet.id) {
         case .presence(.device(let device)):
             isNew = true
             guard let said = try? Presence(json: payload, limit: Presence.maximumSize) else { return }
             switch said.state {
             case .online:
+                if gone.remove(device) != nil || announced[device].map({ $0.connection != said.connection }) ?? false {
+                    arrived[device] = now
+                }
+                announced[device] = said
                 guard !isRetained else { return }
                 heard.insert(device)
-                present[device] = said.connection
+                present[device] = said
             case .offline:
-                if present[device] == said.connection {
+                if announced[device]?.connection == said.connection { announced[device] = nil }
+                guard let known = present[device] else { return }
+                let start = Start(said)
+                if known.connection == said.connection {
                     present[device] = nil
+                    // Its next start may have spoken already: statuses overtake presences.
+                    guard starts[device].map({ $0 <= start }) ?? true else { return }
                     heard.remove(device)
+                    gone.insert(device)
+                } else if start > Start(known) {
+                    // Of a later start, whose coming the broker may have lost: nobody knows.
+                    present[device] = nil
                 }
             }
-        case .reply(let device, _, _): if !isRetained { heard.insert(device) }
+        case .reply(let device, _, _):
+            guard !isRetained else { return }
+            heard.insert(device)
+            if let start = Start(payload) { starts[device] = max(starts[device] ?? start, start) }
         default: break
         }
     }
 
     /// A device that is no more, or begins anew.
-    mutating func forget(_ device: DeviceID) { present[device] = nil }
+    mutating func forget(_ device: DeviceID) {
+        present[device] = nil
+        announced[device] = nil
+        gone.remove(device)
+    }
 
     mutating func checked() { isNew = false }
+}
+
+/// One run of a device's agent, in the order of all.
+private struct Start: Comparable {
+    let incarnation: Int64
+    let boot: Int64
+
+    init(_ presence: Presence) {
+        incarnation = presence.incarnation
+        boot = presence.boot
+    }
+
+    init?(_ report: [UInt8]) {
+        guard let incarnation = Machine.number("incarnation", in: report), let boot = Machine.number("boot", in: report)
+        else { return nil }
+        self.incarnation = incarnation
+        self.boot = boot
+    }
+
+    static func < (left: Start, right: Start) -> Bool {
+        (left.incarnation, left.boot) < (right.incarnation, right.boot)
+    }
 }
 
 extension Controller {

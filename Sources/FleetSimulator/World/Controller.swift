@@ -15,6 +15,8 @@ final class Controller: BusClient {
     var effectsLeft: Int?
     var downFor: Int64 = 0
     private var clockOffset: Int64 = 0
+    /// Its clock was always right.
+    private(set) var isPunctual = true
     private var backUp: FleetStore?
     /// A backup was put back, and the controller has not noticed yet.
     private(set) var isFromBackUp = false
@@ -61,6 +63,9 @@ final class Controller: BusClient {
     }
 
     var isUp: Bool { running != nil }
+
+    /// It is connected, and has read all that has come.
+    var isIdle: Bool { isUp && phase != .offline && inbox.isEmpty }
 
     // MARK: The process
 
@@ -143,7 +148,10 @@ final class Controller: BusClient {
         world.after(1_000) { [unowned self] in start(isRestoring: false) }
     }
 
-    func setClock(by seconds: Int64) { clockOffset += seconds * 1_000 }
+    func setClock(by seconds: Int64) {
+        clockOffset += seconds * 1_000
+        isPunctual = false
+    }
 
     func calm() {
         effectsLeft = nil
@@ -221,7 +229,7 @@ final class Controller: BusClient {
 
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard connection === self.connection else { return }
-        watch.received(topic, payload, isRetained: isRetained)
+        watch.received(topic, payload, isRetained: isRetained, at: world.now)
         noteRequest(topic, payload)
         guard let message = altered(ControllerCore.Message(topic: topic, payload: payload, isRetained: isRetained))
         else { return }

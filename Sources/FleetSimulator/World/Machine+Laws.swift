@@ -161,7 +161,9 @@ extension Machine {
         visit(old, app)
         checkOutOfContact(app, was: old)
         checkLatch(app, was: old)
-        if old.secureServices.offline != app.secureServices.offline { watch.limitsSince[id] = world.now }
+        if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {
+            watch.limitsSince[id] = world.now
+        }
         if app.logLevel.isSensitive, app.logLevel > old.logLevel, World.needsCode(id), !watch.codes.contains(id),
             !wasPutBack
         {
@@ -219,11 +221,11 @@ extension Machine {
         guard core != nil else { return }
         switch address {
         case .reply(_, _, .event), .reply(_, _, .logLevel):
-            guard let number = number("number", in: payload), let boot = self.number("boot", in: payload) else {
+            guard let number = Self.number("number", in: payload), let boot = Self.number("boot", in: payload) else {
                 return
             }
             let event = FleetStore.StoredEvent(
-                device: id, incarnation: self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
+                device: id, incarnation: Self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
             if !wasPutBack, !watch.kept.contains(event) {
                 world.fail(.stored, "\(name): event \(number) was said before its store")
             }
@@ -233,8 +235,9 @@ extension Machine {
 
     /// The laws of what reaches the broker.
     func checkArrived(_ topic: String, _ payload: [UInt8], _ isRetained: Bool) {
-        guard isRetained, topic.hasSuffix("/status"), !wasPutBack, let incarnation = number("incarnation", in: payload),
-            let boot = number("boot", in: payload), let sequence = number("seq", in: payload)
+        guard isRetained, topic.hasSuffix("/status"), !wasPutBack,
+            let incarnation = Self.number("incarnation", in: payload),
+            let boot = Self.number("boot", in: payload), let sequence = Self.number("seq", in: payload)
         else { return }
         let order = ReportOrder(incarnation: incarnation, boot: boot, sequence: sequence)
         if let last = watch.arrived[topic], order < last {
@@ -250,7 +253,7 @@ extension Machine {
     }
 
     /// The number behind a member's name; the first of that name.
-    private func number(_ member: String, in json: [UInt8]) -> Int64? {
+    static func number(_ member: String, in json: [UInt8]) -> Int64? {
         let needle = Array("\"\(member)\":".utf8)
         var index = 0
         while index + needle.count < json.count {

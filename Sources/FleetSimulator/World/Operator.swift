@@ -10,8 +10,9 @@ final class Operator: BusClient {
     private var isReady = false
     private var waiting: [Asked] = []
     private var answers: [RandomID: [UInt8]] = [:]
-    /// What was asked for that changes something: a question may be answered anew.
-    private var changes: Set<RandomID> = []
+    /// What was asked for that changes something, and how often the controller had been put back then. A question may be
+    /// answered anew; so may a change by a controller that has forgotten it.
+    private var changes: [RandomID: Int] = [:]
 
     struct Asked {
         let id: RandomID
@@ -51,7 +52,7 @@ final class Operator: BusClient {
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
             until: world.now + 60_000, verb: verb, basedOn: basedOn, then: then)
         waiting.append(asked)
-        if verb.isChange { changes.insert(id) }
+        if verb.isChange { changes[id] = world.controller.putBacks }
         send(asked)
     }
 
@@ -88,7 +89,7 @@ final class Operator: BusClient {
         }
         if let known = answers[response.id] {
             // After a day, by a clock that was set, an answer is forgotten: the request is refused then, not done again.
-            if known != payload, changes.contains(response.id), case .success = response.result {
+            if known != payload, changes[response.id] == world.controller.putBacks, case .success = response.result {
                 world.fail(.answered, "one request was answered in two ways")
             }
             return

@@ -4,7 +4,9 @@ import FleetProtocol
 
 /// What the layers say to one device, worked out from the controller's documents alone.
 struct SaidLayers {
-    private typealias Document = (value: DesiredDocument.Content, revision: Revision, change: Revision)
+    private typealias Document = (
+        value: DesiredDocument.Content, revision: Revision, change: Revision, issuedAt: Timestamp
+    )
 
     private let device: DeviceID
     private var documents: [Address: Document] = [:]
@@ -18,7 +20,7 @@ struct SaidLayers {
                 let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
                 !document.isTombstone
             else { continue }
-            documents[wish.address] = (document.content, wish.revision, wish.change)
+            documents[wish.address] = (document.content, wish.revision, wish.change, document.issuedAt)
             switch (wish.address, document.content) {
             case (.membership(device), .membership(let groups)): self.groups = groups
             case (.groupMeta(let group), .groupMeta(let meta)): priorities[group] = meta.priority
@@ -36,12 +38,10 @@ struct SaidLayers {
         Aspect.allCases.contains { !chain(of: app, $0).isEmpty }
     }
 
-    /// The document that decides a policy, and its revision; 0 when none does.
-    func deciding(_ policy: Policy, of app: AppID) -> (source: Address?, revision: Int64) {
-        guard let aspect = policy.aspect, let (address, document) = deciding(chain(of: app, aspect)) else {
-            return (nil, 0)
-        }
-        return (address, document.revision.number)
+    /// The document that decides a policy, its revision and its time; nil when none does.
+    func deciding(_ policy: Policy, of app: AppID) -> (source: Address, revision: Int64, issuedAt: Timestamp)? {
+        guard let aspect = policy.aspect, let (address, document) = deciding(chain(of: app, aspect)) else { return nil }
+        return (address, document.revision.number, document.issuedAt)
     }
 
     private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {

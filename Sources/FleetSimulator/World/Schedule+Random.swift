@@ -14,7 +14,7 @@ extension Schedule {
         for _ in 0..<count {
             at += random.chance(40) ? random.milliseconds(0...30) : random.milliseconds(0...2_500)
             // Limits that count minutes need minutes in which little happens.
-            if random.chance(2) { at += random.milliseconds(20_000...200_000) }
+            if random.chance(2) { at += random.milliseconds(20_000...400_000) }
             steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker)))
         }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
@@ -29,7 +29,7 @@ extension Action {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
-        switch random.below(117) {
+        switch random.below(119) {
         case 0..<38: self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps))
         case 38..<46: self = .crashAgent(device, effects: random.below(12))
         case 46..<48: self = .reboot(device)
@@ -41,7 +41,7 @@ extension Action {
         case 59..<61: self = .reinstallApp(device, app)
         case 61..<66: self = .answer(device, app)
         case 66..<69: self = .attempt(device, app)
-        case 69..<70: self = .retire(device, app)
+        case 69..<70, 117..<119: self = .retire(device, app)
         case 70..<77: self = .cutDevice(device, noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
         case 77..<79: self = .cutController(noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
         case 79..<80: self = .cutOperator(random.below(Schedule.operators))

@@ -48,7 +48,7 @@ struct Watch {
     private(set) var isPastFirst = false
     private(set) var isPresent = false
 
-    /// Since when each app's offline limits are what they are.
+    /// Since when each app's offline limits are what they are, or the app is not retired any more.
     var limitsSince: [AppID: Int64] = [:]
 
     // Contact, as the design has it: a hello that answers this connection, and later heartbeats.

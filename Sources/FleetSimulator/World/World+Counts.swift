@@ -2,6 +2,13 @@ import DeviceAgent
 import FleetController
 import FleetProtocol
 
+/// The counts of one policy, and between what those of devices that are late, or away, must lie.
+private struct Counted {
+    var outcomes = OutcomeCounts()
+    var overdue: ClosedRange<Int64> = 0...0
+    var offline: ClosedRange<Int64> = 0...0
+}
+
 extension World {
     /// What operators read at any moment: what the newest reports say, held against what is wanted now.
     func checkCounts() {
@@ -9,27 +16,25 @@ extension World {
         do {
             let wishes = try controller.store.wishes()
             var layers: [DeviceID: SaidLayers] = [:]
-            var real: [AppID: [Policy: OutcomeCounts]] = [:]
+            var real: [AppID: [Policy: Counted]] = [:]
             for status in try controller.store.statuses(in: SimulatedFleet.id) {
                 let said = layers[status.device] ?? SaidLayers(wishes, of: status.device)
                 layers[status.device] = said
                 for policy in Policy.allCases {
                     let (report, wanted) = (status[policy], said.deciding(policy, of: status.app))
+                    let revision = wanted?.revision ?? 0
                     let isAbout =
-                        report.source == wanted.source && report.received == wanted.revision
-                        && report.attempt.revision == wanted.revision
-                    real[status.app, default: [:]][policy, default: OutcomeCounts()]
-                        .count(isAbout ? report.attempt.outcome : .pending)
+                        report.source == wanted?.source && report.received == revision
+                        && report.attempt.revision == revision
+                    let outcome = isAbout ? report.attempt.outcome : .pending
+                    real[status.app, default: [:]][policy, default: Counted()].outcomes.count(outcome)
+                    guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
+                    try real[status.app]?[policy]?.waits(for: status.device, since: wanted?.issuedAt, in: self)
                 }
             }
             for app in real.keys.sorted() {
                 for row in try controller.store.summary(of: app, at: controller.clock) {
-                    var told = row.counts
-                    told.overdue = 0
-                    let counted = real[app]?[row.policy] ?? OutcomeCounts()
-                    if told != counted {
-                        fail(.summary, "\(app) \(row.policy.rawValue): \(told), where the reports say \(counted)")
-                    }
+                    check(row, real[app]?[row.policy] ?? Counted())
                 }
             }
         } catch {
@@ -37,21 +42,61 @@ extension World {
         }
     }
 
-    /// What operators read is what the devices have, counted.
+    /// What operators read is what the devices have, counted. Who has been there for long, and does not answer, is late.
     func checkSummary(_ store: FleetStore) throws {
         for number in 0..<schedule.apps {
             let app = AppID(unchecked: "a\(number)")
             for row in try store.summary(of: app, at: controller.clock) {
-                var real = OutcomeCounts()
+                var real = Counted()
                 for machine in machines where !machine.isRemoved {
-                    if let report = machine.core?.state.apps[app]?[row.policy] { real.count(report.attempt.outcome) }
+                    if let report = machine.core?.state.apps[app]?[row.policy] {
+                        real.outcomes.count(report.attempt.outcome)
+                    }
                 }
-                var told = row.counts
-                told.overdue = 0
-                if told != real {
-                    fail(.summary, "\(app) \(row.policy.rawValue): \(told), and really \(real)")
-                }
+                let waiting = real.outcomes.delivered + real.outcomes.pending
+                let isLongAgo = schedule.broker == .lossy && controller.isPunctual
+                real.overdue = (isLongAgo ? waiting : 0)...waiting
+                check(row, real)
             }
         }
+    }
+
+    private func check(_ row: StatusRow, _ real: Counted) {
+        var told = row.counts
+        told.overdue = 0
+        let name = "\(row.app) \(row.policy.rawValue)"
+        if told != real.outcomes { fail(.summary, "\(name): \(told), and really \(real.outcomes)") }
+        if !real.overdue.contains(row.counts.overdue) {
+            fail(.ends, "\(name): \(row.counts.overdue) are shown as overdue, and really \(real.overdue) are")
+        }
+        if !real.offline.contains(row.offline) {
+            fail(.summary, "\(name): \(row.offline) wait for who is offline, and really \(real.offline) do")
+        }
+    }
+}
+
+extension Counted {
+    /// A device has still to answer, to what was said `since` then.
+    fileprivate mutating func waits(for device: DeviceID, since: Timestamp?, in world: World) throws {
+        let controller = world.controller
+        // What it has not read yet, or has lost with its connection, may say who is there.
+        guard controller.isIdle else {
+            overdue = 0...overdue.upperBound + 1
+            offline = offline.lowerBound...offline.upperBound + 1
+            return
+        }
+        var isLate = since.map { $0.advanced(bySeconds: 300) <= controller.clock } ?? true
+        if let arrived = controller.watch.arrived[device], controller.isPunctual {
+            isLate = isLate && arrived + 300_000 <= world.now
+        }
+        if isLate, controller.watch.heard.contains(device) { overdue = 0...overdue.upperBound + 1 }
+        // That of a copy, or of an earlier start, may count for nothing.
+        let isAnnounced = try controller.watch.announced[device].map { said in
+            try controller.store.device(device).map {
+                ($0.incarnation, $0.boot) <= (said.incarnation, said.boot)
+            } ?? false
+        }
+        if isAnnounced != true { offline = offline.lowerBound...offline.upperBound + 1 }
+        if controller.watch.gone.contains(device) { offline = offline.lowerBound + 1...offline.upperBound }
     }
 }

@@ -32,12 +32,7 @@ extension World {
                 }
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
                 checkPresence(of: machine)
-                let place = try store.place(of: machine.id)
-                if place?.incarnation != core.enrollment.incarnation || place?.boot != core.state.boot {
-                    fail(
-                        .summary, "\(machine.name) is shown at \(place.map { "\($0)" } ?? "no place"), and is elsewhere"
-                    )
-                }
+                check(try store.device(machine.id), machine, core)
                 check(machine, events)
                 checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
@@ -49,6 +44,20 @@ extension World {
     }
 
     private var members: [Machine] { machines.filter { !$0.isRemoved } }
+
+    /// Where the controller has seen a device last, and what it knows of it from the home.
+    private func check(_ known: FleetStore.KnownDevice?, _ machine: Machine, _ core: DeviceCore) {
+        guard let known, known.incarnation == core.enrollment.incarnation, known.boot == core.state.boot else {
+            return fail(.summary, "\(machine.name) is shown as \(known.map { "\($0)" } ?? "unknown"), and is elsewhere")
+        }
+        if known.enrolled != controller.enrolments[machine.id] {
+            fail(.summary, "\(machine.name) is known as enrolled for \(known.enrolled ?? 0), and is otherwise")
+        }
+        // A copy, or a disk that was put back, is worth one.
+        if let warning = known.warning, !machine.wasPutBack, !clones.contains(where: { $0.id == machine.id }) {
+            fail(.summary, "\(machine.name) is shown with the warning that it \(warning)")
+        }
+    }
 
     /// Nothing of a device that was taken out is left.
     private func checkGone(_ machine: Machine, _ statuses: [Status], _ online: Set<DeviceID>) throws {

@@ -111,8 +111,11 @@ final class World {
             }
         }
         pass(until: (schedule.steps.last?.at ?? 0) + 3_000)
+        checkCounts()
         guard violation == nil else { return violation }
         calm()
+        pass(until: now + 2_000)
+        checkCounts()
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
         pass(until: now + (schedule.broker == .lossy ? 1_500_000 : 75_000))
         if violation == nil { checkAtRest() }
