@@ -55,7 +55,7 @@ struct BrokerTests {
             let reload = try home.enroll(
                 [.init(device: Self.till, folder: folder.path + "/till-1")], floors: Floors(trust: try home.trust()))
             let pid = try #require(broker.pid)
-            #expect(reload == .signalled(pid: pid))
+            #expect(reload == .signalled(pids: [pid]))
             let credentials = try deviceCredentials(folder)
             let device = try client(fixture, home, credentials)
             try await until("the broker has read its files again") {
@@ -100,6 +100,20 @@ struct BrokerTests {
                     if case .waiting = state { return }
                 }
             }
+        }
+    }
+
+    @Test("a broker whose pid file is empty, as on a full disk, is found all the same")
+    func withoutProcessNumber() async throws {
+        try await withFixture { fixture in
+            let home = try HomeTests.makeHome(in: try fixture.temporaryFolder(), port: try freePort())
+            let broker = TestBroker(
+                configuration: URL(fileURLWithPath: home.brokerConfigurationPath), port: home.context.port)
+            try await broker.start()
+            fixture.onEnd { await broker.stop() }
+            let pid = try #require(broker.pid)
+            try Data().write(to: URL(fileURLWithPath: home.path + "/broker/data/mosquitto.pid"))
+            #expect(try home.reloadBroker() == .signalled(pids: [pid]))
         }
     }
 

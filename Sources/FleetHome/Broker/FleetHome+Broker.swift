@@ -5,26 +5,48 @@ extension FleetHome {
     /// The configuration to start Mosquitto with.
     package var brokerConfigurationPath: String { brokerFolder.path(of: "mosquitto.conf") }
 
-    /// Tells a running broker to read its password and ACL files again (SIGHUP): only the process that the broker's pid
-    /// file names, and only if that is a Mosquitto.
+    /// Tells a running broker to read its password and ACL files again (SIGHUP).
     @discardableResult
     package func reloadBroker() throws -> BrokerReload {
-        guard let pid = runningBroker() else { return .notRunning }
-        guard kill(pid, SIGHUP) == 0 else {
-            if errno == ESRCH { return .notRunning }
+        let brokers = runningBrokers()
+        for pid in brokers where kill(pid, SIGHUP) != 0 && errno != ESRCH {
             throw FleetHomeError(
                 .unwritable, "telling the broker (process \(pid)) to read its files again failed: \(Folder.reason())",
                 remedy: "send it a SIGHUP as the user it runs as")
         }
-        return .signalled(pid: pid)
+        return brokers.isEmpty ? .notRunning : .signalled(pids: brokers)
     }
 
-    private func runningBroker() -> Int32? {
-        guard let text = try? dataFolder.read("mosquitto.pid", limit: 64),
-            let pid = Int32(String(decoding: text, as: UTF8.self).filter { !$0.isWhitespace }), pid > 1,
-            let name = try? Folder("/proc/\(pid)").read("comm", limit: 64)
-        else { return nil }
-        return String(decoding: name, as: UTF8.self).hasPrefix("mosquitto") ? pid : nil
+    /// Every Mosquitto that the broker's pid file names or that was started with the home's configuration: the pid file
+    /// of a broker that started on a full disk is empty, and it would go on to accept passwords that are no more.
+    private func runningBrokers() -> [Int32] {
+        let named = (try? dataFolder.read("mosquitto.pid", limit: 64)).flatMap { Int32(Self.trimmed($0)) }
+        let processes = ((try? Folder("/proc").names()) ?? []).compactMap(Int32.init).filter { $0 > 1 }
+        return processes.filter { pid in
+            let process = Folder("/proc/\(pid)")
+            guard let name = try? process.read("comm", limit: 64), Self.trimmed(name) == "mosquitto" else {
+                return false
+            }
+            return pid == named || isConfigured(process)
+        }
+    }
+
+    private func isConfigured(_ process: Folder) -> Bool {
+        var own = stat()
+        guard stat(brokerConfigurationPath, &own) == 0 else { return false }
+        let arguments = (try? process.read("cmdline", limit: 1 << 20))?.split(separator: 0) ?? []
+        return arguments.contains { bytes in
+            let argument = String(decoding: bytes, as: UTF8.self)
+            var file = stat()
+            guard stat(argument.hasPrefix("/") ? argument : process.path(of: "cwd/" + argument), &file) == 0 else {
+                return false
+            }
+            return (file.st_dev, file.st_ino) == (own.st_dev, own.st_ino)
+        }
+    }
+
+    private static func trimmed(_ text: [UInt8]) -> String {
+        String(decoding: text, as: UTF8.self).filter { !$0.isWhitespace }
     }
 
     /// Writes passwords and rights, and tells the broker.
