@@ -96,9 +96,13 @@ struct Collector {
         case .online:
             let goesBack = isBefore(presence.incarnation, presence.boot, device)
             if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
-            // Not of a copy: it waited at the broker while statuses of the device's next start overtook it.
-            let isOvertaken = goesBack && device.connection == nil
-            if goesBack, !isOvertaken { warn(&device, Self.backwards(presence.incarnation, presence.boot, device)) }
+            // A copy's is behind the presence of a later start. A later status alone may have overtaken what waited at the
+            // broker to be acknowledged.
+            let start = ReportOrder(incarnation: presence.incarnation, boot: presence.boot, sequence: 0)
+            if goesBack, let announced = device.announced, announced > start {
+                warn(&device, Self.backwards(presence.incarnation, presence.boot, device))
+            }
+            device.announced = max(device.announced ?? start, start)
             advance(&device, presence.incarnation, presence.boot)
             if !isRetained {
                 if device.connection != presence.connection || !wasOnline(device) { device.since = now }
@@ -107,7 +111,7 @@ struct Collector {
                 device.state = 0
                 device.since = nil
             }
-            if !isOvertaken { device.connection = presence.connection }
+            device.connection = presence.connection
             device.agent = presence.agent
             arrived[name] = presence
             gone.remove(name)
@@ -122,6 +126,7 @@ struct Collector {
                 device.state = Connectivity.offlineState
                 device.since = now
             }
+            device.connection = presence.connection
             arrived[name] = nil
             lost[name] = nil
             gone.insert(name)
@@ -247,7 +252,6 @@ struct Collector {
     private mutating func advance(_ device: inout DeviceRow, _ incarnation: Int64, _ boot: Int64) {
         guard !isBefore(incarnation, boot, device) else { return }
         if incarnation > device.incarnation { device.warning = nil }
-        if (incarnation, boot) > (device.incarnation, device.boot) { device.connection = nil }
         device.incarnation = incarnation
         device.boot = boot
         // Unknown as well: it asks for its floors before the home gives it an incarnation.

@@ -10,8 +10,10 @@ struct DeviceRow: Hashable, Sendable {
     var boot: Int64
     /// `devices.state`, which ``Connectivity`` reads.
     var state: Int64
-    /// The last connection that was online; nil until one of this boot has said so.
+    /// The last connection that was online.
     var connection: RandomID?
+    /// Of which start its newest presence was; not stored: the broker shows it at each of the controller's connections.
+    var announced: ReportOrder?
     /// Since when it is online or offline, by the controller's receipt.
     var since: Timestamp?
     var agent: String?

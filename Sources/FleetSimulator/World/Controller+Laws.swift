@@ -95,10 +95,7 @@ extension Controller {
         for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
         }
-        // Copies throw one another off: whose will counts is not certain, until one of them has spoken again.
-        let copied = Set(world.clones.map(\.id))
-        for device in watch.present.keys.sorted()
-        where !online.contains(device) && enrolments[device] != nil && !copied.contains(device) {
+        for device in watch.present.keys.sorted() where !online.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
         }
     }
