@@ -21,6 +21,24 @@ struct CertaintyTests {
         #expect(try device.status(mail)[.config].source == address)
     }
 
+    @Test("while the documents of a new group are on their way, nothing is loosened without them")
+    func loosenedDuringChange() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .auth, .auth(.unauthorized))
+        try device.apply(.group(kiosk), mail, .auth, .auth(.unauthorized, "by the group"))
+        device.underWay = []
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        while device.underWay?.isEmpty == false {
+            try device.receiveNext()
+            #expect(device.core.state.apps[mail]?.authState == .unauthorized)
+        }
+        #expect(try device.status(mail)[.auth].source == .desired(.group(kiosk), mail, .auth))
+    }
+
     @Test("the answer to an old connection's subscription opens no barrier of the new one")
     func oldAnswer() throws {
         var device = try TestDevice()

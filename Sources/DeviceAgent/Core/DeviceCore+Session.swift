@@ -106,10 +106,11 @@ extension DeviceCore {
     /// The controller greets each device every ten minutes or so: whom it does not greet for longer, it does not know of.
     static let longestSilence: Int64 = 900_000
 
-    /// Whether what the broker has shown of this app is all, and the controller's wish.
+    /// Whether what the broker has shown of this app is all, and the controller's wish: not while the documents of new
+    /// groups are on their way.
     func isCertain(of app: AppID) -> Bool {
         guard let session else { return false }
-        return session.isGreeted && session.fetched.contains(app)
+        return session.isGreeted && session.fetched.contains(app) && session.wantedGroups == nil
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {

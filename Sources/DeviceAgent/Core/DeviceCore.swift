@@ -122,6 +122,8 @@ package struct DeviceCore: Sendable {
     }
 
     package var device: DeviceID { enrollment.device }
+    /// The groups that the newest membership document names, whether or not their documents are here yet.
+    package var membership: [GroupID] { layers.membership }
 
     package mutating func handle(_ event: DeviceEvent, at now: Now) {
         state.running.observe(now)

@@ -270,7 +270,7 @@ final class Machine: BusClient {
             core?.handle(event, at: now)
         }
         guard let effects = core?.takeEffects(at: now) else { return }
-        if let core { watch.looked(with: core.trust) }
+        if let core { watch.looked(core) }
         checkStep(events, effects)
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
@@ -327,6 +327,7 @@ final class Machine: BusClient {
             case .subscribe(let filters, let barrier): subscribe(filters, barrier)
             case .unsubscribe(let filters):
                 guard let connection else { continue }
+                watch.left(filters)
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
             case .publish(let address, let payload, let retain):
                 checkTold(address, payload)

@@ -10,6 +10,10 @@ struct Watch {
     private(set) var connection: RandomID?
     private var asked: [Int64: Set<AppID>] = [:]
     private var fetched: Set<AppID> = []
+    private var askedGroups: [Int64: Set<GroupID>] = [:]
+    /// Groups whose documents have come on this connection, and those that the device was last told to be in.
+    private var shownGroups: Set<GroupID> = []
+    private var wantedGroups: Set<GroupID> = []
     private var isGreeted = false
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
@@ -200,6 +204,8 @@ struct Watch {
         connection = nil
         asked = [:]
         fetched = []
+        askedGroups = [:]
+        shownGroups = []
         isGreeted = false
         isPresenceSaid = false
         isPastFirst = false
@@ -223,6 +229,12 @@ struct Watch {
             filters.compactMap { filter in
                 if case .aspects(.device(device), let app) = filter { app } else { nil }
             })
+        askedGroups[barrier] = Set(
+            filters.compactMap { if case .one(.groupMeta(let group)) = $0 { group } else { nil } })
+    }
+
+    mutating func left(_ filters: [TopicFilter]) {
+        for case .one(.groupMeta(let group)) in filters { shownGroups.remove(group) }
     }
 
     mutating func received(_ address: Address?, _ payload: [UInt8]) {
@@ -233,6 +245,7 @@ struct Watch {
             }
             isPastFirst = true
             fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
+            shownGroups.formUnion(askedGroups.removeValue(forKey: marker.counter) ?? [])
         case .heartbeat?:
             guard let signed = try? SignedDocument(wire: payload),
                 let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
@@ -249,12 +262,18 @@ struct Watch {
     }
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
-    mutating func looked(with trust: TrustDocument) {
+    mutating func looked(_ core: DeviceCore) {
+        let trust = core.trust
         for message in unverified where trust.key(message.signed.keyID) != nil {
             if message.isHello { isGreeted = true }
             if isGreeted { noteContact(message.clock) }
         }
         unverified.removeAll { trust.key($0.signed.keyID) != nil }
+        let wanted = Set(core.membership)
+        guard wanted != wantedGroups else { return }
+        // What came before the new groups did was decided without them.
+        if isGreeted, wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
+        wantedGroups = wanted
     }
 
     private mutating func noteContact(_ clock: ControllerClock) {
@@ -263,5 +282,7 @@ struct Watch {
         isInContact = true
     }
 
-    func isCertain(_ app: AppID) -> Bool { isGreeted && fetched.contains(app) || before.contains(app) }
+    func isCertain(_ app: AppID) -> Bool {
+        isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups) || before.contains(app)
+    }
 }
