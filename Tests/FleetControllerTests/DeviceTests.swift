@@ -347,6 +347,35 @@ struct DeviceTests {
         try world.body(.deviceRemove, #"{"device":"till-1"}"#)
     }
 
+    @Test("the removal of a device of which nothing has come yet is remembered, where the home vouches for it")
+    func removalOfUnknown() throws {
+        let world = try World()
+        world.connect()
+        #expect(try world.failure(.deviceRemove, #"{"device":"till-1"}"#).code == .notFound)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":2}"#)
+        world.online(till, incarnation: 2)
+        #expect(world.retained[world.identity.topic(.presence(.device(till)))] == nil)
+        #expect(try world.body(.devices, "{}")["devices"] == [])
+        world.handle(.enrolments([till: 3]))
+        world.online(till, incarnation: 3)
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
+    }
+
+    @Test("a removal that comes when the device is enrolled again already leaves it alone")
+    func lateRemoval() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, incarnation: 1)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        try world.body(.enroll, #"{"device":"till-1"}"#)
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2)
+        #expect(try world.failure(.deviceRemove, #"{"device":"till-1","incarnation":1}"#).code == .conflict)
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":2}"#)
+        #expect(try world.body(.devices, "{}")["devices"] == [])
+    }
+
     @Test("reports that cannot be read disturb nothing, and more apps than one may have are left out")
     func malformed() throws {
         let world = try World()

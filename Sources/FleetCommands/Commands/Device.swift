@@ -19,12 +19,13 @@ struct DeviceRemove: AsyncParsableCommand {
 
     func run() async throws {
         let home = try fleet.home.open()
-        guard try home.record(of: id) != nil else {
+        guard let record = try home.record(of: id) else {
             throw CommandError(.refused, "no device \(id) was ever enrolled: `fleetctl get devices` lists them")
         }
-        if try home.incarnation(of: id) != nil { try home.removeDevice(id) }
+        if record.isEnrolled { try home.removeDevice(id) }
+        let request = DeviceRequest(device: id, incarnation: record.incarnation)
         do {
-            _ = try await fleet.reach { try await $0.ask(.deviceRemove, ListRequest(device: id)) }
+            _ = try await fleet.reach { try await $0.ask(.deviceRemove, request) }
         } catch let error as CommandError where error.status == .unreachable {
             throw CommandError(
                 .unreachable,

@@ -111,15 +111,6 @@ struct EnrollDevice: AsyncParsableCommand {
 
 extension Controller {
     func floors(of device: DeviceID) async throws -> Floors {
-        var request = ListRequest(device: device)
-        var result: Floors?
-        repeat {
-            let page = try await page(.enroll, request, within: .seconds(8))
-            let floors: Floors = try page.body.decoded()
-            if result == nil { result = floors } else { result?.merge(floors) }
-            request.page = page.next
-        } while request.page != nil
-        guard let result else { throw CommandError(.unreachable, "the controller gave no floors") }
-        return result
+        try await ask(.enroll, DeviceRequest(device: device), within: .seconds(8)).decoded()
     }
 }

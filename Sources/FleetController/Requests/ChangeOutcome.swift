@@ -10,17 +10,6 @@ struct ChangeOutcome {
     private var cleared: [Address] = []
     private(set) var needsEnrolments = false
 
-    /// The body of `enroll` and `device-remove`.
-    private struct DeviceRequest: JSONReadable {
-        let device: DeviceID
-
-        init(from reader: inout JSONReader) throws {
-            var device: DeviceID?
-            try reader.object { name, value in if name == "device" { device = try value.value() } }
-            self.device = try required(device, "device")
-        }
-    }
-
     init(
         _ verb: Verb, body: [UInt8], by user: User, identity: FleetIdentity, transaction: FleetStore.Transaction,
         enrolments: [DeviceID: Int64], now: Timestamp
@@ -52,8 +41,8 @@ struct ChangeOutcome {
             let device = try DeviceRequest(json: body, limit: limit).device
             try enroll(device, identity, transaction, enrolments[device])
         case .deviceRemove:
-            let device = try DeviceRequest(json: body, limit: limit).device
-            try remove(device, change(nil), enrolments[device], now)
+            let request = try DeviceRequest(json: body, limit: limit)
+            try remove(request, change(nil), enrolments[request.device], now)
         case .groups, .devices, .apps, .policies, .status, .progress, .history: break
         }
     }
@@ -90,19 +79,29 @@ struct ChangeOutcome {
 
     /// What it was told is withdrawn by tombstones, as for a device that stays: one that is enrolled again under this name
     /// may have it on its disk, or be shown it by a broker.
-    private mutating func remove(_ name: DeviceID, _ change: DesiredChange, _ enrolled: Int64?, _ now: Timestamp) throws
-    {
+    private mutating func remove(
+        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ now: Timestamp
+    ) throws {
+        let name = request.device
         let transaction = change.transaction
         var change = change
-        let documents = try transaction.documents(on: .device(name)).filter { !$0.isTombstone }
-        guard try transaction.device(name) != nil || !documents.isEmpty || transaction.isRemoved(name) else {
-            throw Response.Failure(.notFound, "there is no device \(name)", at: "device")
+        let device = try transaction.device(name)
+        if let incarnation = request.incarnation {
+            let newest = max(enrolled ?? 0, device?.enrolled ?? 0)
+            guard newest <= incarnation else {
+                throw Response.Failure(
+                    .conflict, "\(name) was enrolled again since (incarnation \(newest))", at: "incarnation")
+            }
         }
+        let documents = try transaction.documents(on: .device(name)).filter { !$0.isTombstone }
+        // One that the home knows may have said nothing that came; its removal is remembered all the same.
+        guard
+            try request.incarnation != nil || device != nil || !documents.isEmpty || transaction.isRemoved(name)
+        else { throw Response.Failure(.notFound, "there is no device \(name)", at: "device") }
         for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
-        cleared += try transaction.removeDevice(name, enrolled: enrolled ?? 0, at: now).map {
-            .reply(name, $0, .status)
-        }
+        let last = max(enrolled ?? 0, request.incarnation ?? 0)
+        cleared += try transaction.removeDevice(name, enrolled: last, at: now).map { .reply(name, $0, .status) }
         cleared.append(.presence(.device(name)))
         try change.finish()
         issued = change.issued

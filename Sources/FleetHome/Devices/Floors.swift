@@ -25,12 +25,6 @@ package struct Floors: Hashable, Sendable {
         revisions[topic] = Pair(epoch: epoch, revision: revision)
     }
 
-    package mutating func merge(_ other: Floors) {
-        epoch = max(epoch, other.epoch)
-        trust = other.trust
-        revisions.merge(other.revisions) { _, new in new }
-    }
-
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("trust") { $0.value(utf8: trust.wire) }
         writer.member("epoch", epoch)

@@ -246,7 +246,40 @@ package struct SelectionRequest: Hashable, Sendable, JSONCodable {
     }
 }
 
-/// The body of `group-set`; what is absent stays as it is. `devices` replaces the members, `add` and `remove` change them.
+/// The body of `enroll` and `device-remove`.
+package struct DeviceRequest: Hashable, Sendable, JSONCodable {
+    package let device: DeviceID
+    /// With `device-remove`: what the home had given out last when it took the device's password away. A device that was
+    /// enrolled since is left alone.
+    package let incarnation: Int64?
+
+    package init(device: DeviceID, incarnation: Int64? = nil) {
+        self.device = device
+        self.incarnation = incarnation
+    }
+
+    package init(from reader: inout JSONReader) throws {
+        var device: DeviceID?
+        var incarnation: Int64?
+        try reader.object { name, value in
+            switch name {
+            case "device": device = try value.value()
+            case "incarnation": incarnation = try value.integer(in: 1...JSONValue.largestInteger)
+            default: break
+            }
+        }
+        self.init(device: try required(device, "device"), incarnation: incarnation)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("device", device)
+            writer.member("incarnation", ifPresent: incarnation)
+        }
+    }
+}
+
+/// The body of `group-set`, and of `group-delete` without members and priority; what is absent stays as it is. `devices` replaces the members, `add` and `remove` change them.
 package struct GroupRequest: Hashable, Sendable, JSONCodable {
     package let group: GroupID
     package let priority: Int64?

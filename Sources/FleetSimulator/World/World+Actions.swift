@@ -1,3 +1,4 @@
+import DeviceAgent
 import FleetController
 import FleetHome
 import FleetProtocol
@@ -72,8 +73,9 @@ extension World {
     /// What `fleetctl device remove` does last, and again when nobody has answered.
     func finishRemoval(of machine: Machine) {
         let putBacks = controller.putBacks
-        operators[0].ask(.deviceRemove, json(ListRequest(device: machine.id))) { [unowned self] result in
-            if case .failure(let failure) = result, failure.code != .notFound { return }
+        let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation)
+        operators[0].ask(.deviceRemove, json(request)) { [unowned self] result in
+            if case .failure = result { return }
             // An answer from before a backup was put back speaks of what is lost with the rest.
             if controller.putBacks == putBacks { machine.isRemovalUnfinished = false }
         }
@@ -81,7 +83,7 @@ extension World {
 
     /// What `fleetctl enroll` does: it asks for the newest documents, then gives out the next incarnation.
     func finishEnrolment(of machine: Machine) {
-        operators[0].ask(.enroll, json(ListRequest(device: machine.id))) { result in
+        operators[0].ask(.enroll, json(DeviceRequest(device: machine.id))) { result in
             guard case .success(let body, _) = result,
                 let floors = try? Floors(json: body.json, limit: Response.maximumSize)
             else { return }

@@ -129,6 +129,11 @@ extension Format {
         .plain("request-delete") { try $0.selection() },
         .plain("request-progress") { try $0.selection() },
         .plain("request-group-set") { $0.groupSet() },
+        .plain("request-group-delete") { GroupRequest(group: $0.group(), why: $0.maybe { $0.text() }) },
+        .plain("request-enroll") { DeviceRequest(device: $0.device()) },
+        .plain("request-device-remove") {
+            DeviceRequest(device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) })
+        },
         .plain("request-list") { $0.listing() },
         .plain("response-change") { try $0.changeResponse() },
         .plain("status-row") { try $0.statusRow() },
