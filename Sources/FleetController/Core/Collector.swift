@@ -98,11 +98,10 @@ struct Collector {
             if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
             // A copy's is behind the presence of a later start. A later status alone may have overtaken what waited at the
             // broker to be acknowledged.
-            let start = ReportOrder(incarnation: presence.incarnation, boot: presence.boot, sequence: 0)
-            if goesBack, let announced = device.announced, announced > start {
+            if goesBack, let announced = device.announced, announced > presence.start {
                 warn(&device, Self.backwards(presence.incarnation, presence.boot, device))
             }
-            device.announced = max(device.announced ?? start, start)
+            device.announced = max(device.announced ?? presence.start, presence.start)
             advance(&device, presence.incarnation, presence.boot)
             if !isRetained {
                 if device.connection != presence.connection || !wasOnline(device) { device.since = now }

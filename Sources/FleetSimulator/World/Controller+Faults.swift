@@ -21,8 +21,7 @@ extension Controller {
             else { return message }
             let will = Presence(
                 state: .offline, incarnation: said.incarnation, boot: said.boot, connection: present.connection,
-                since: said.since,
-                agent: said.agent, apps: [])
+                since: said.since, agent: said.agent, apps: [])
             return ControllerCore.Message(topic: message.topic, payload: will.json, isRetained: message.isRetained)
         case (.basesNotCompared, .request(_, .apply)?):
             let text = String(decoding: message.payload, as: UTF8.self).replacing("\"basedOn\"", with: "\"formerly\"")

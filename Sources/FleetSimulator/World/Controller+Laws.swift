@@ -8,7 +8,7 @@ struct PresenceWatch {
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
     /// Of which start of theirs the newest reports are.
-    private var starts: [DeviceID: Start] = [:]
+    private var starts: [DeviceID: ReportOrder] = [:]
     /// Devices that have left their presence at the broker, or have said so since.
     private(set) var announced: [DeviceID: Presence] = [:]
     /// Devices whose last word on this connection was that they leave, or their will.
@@ -34,14 +34,14 @@ struct PresenceWatch {
             case .offline:
                 if announced[device]?.connection == said.connection { announced[device] = nil }
                 guard let known = present[device] else { return }
-                let start = Start(said)
+                let start = said.start
                 if known.connection == said.connection {
                     present[device] = nil
                     // Its next start may have spoken already: statuses overtake presences.
                     guard starts[device].map({ $0 <= start }) ?? true else { return }
                     heard.remove(device)
                     gone.insert(device)
-                } else if start > Start(known) {
+                } else if start > known.start {
                     // Of a later start, whose coming the broker may have lost: nobody knows.
                     present[device] = nil
                 }
@@ -49,7 +49,11 @@ struct PresenceWatch {
         case .reply(let device, _, _):
             guard !isRetained else { return }
             heard.insert(device)
-            if let start = Start(payload) { starts[device] = max(starts[device] ?? start, start) }
+            guard let incarnation = Machine.number("incarnation", in: payload),
+                let boot = Machine.number("boot", in: payload)
+            else { return }
+            let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
+            starts[device] = max(starts[device] ?? start, start)
         default: break
         }
     }
@@ -62,28 +66,6 @@ struct PresenceWatch {
     }
 
     mutating func checked() { isNew = false }
-}
-
-/// One run of a device's agent, in the order of all.
-private struct Start: Comparable {
-    let incarnation: Int64
-    let boot: Int64
-
-    init(_ presence: Presence) {
-        incarnation = presence.incarnation
-        boot = presence.boot
-    }
-
-    init?(_ report: [UInt8]) {
-        guard let incarnation = Machine.number("incarnation", in: report), let boot = Machine.number("boot", in: report)
-        else { return nil }
-        self.incarnation = incarnation
-        self.boot = boot
-    }
-
-    static func < (left: Start, right: Start) -> Bool {
-        (left.incarnation, left.boot) < (right.incarnation, right.boot)
-    }
 }
 
 extension Controller {
