@@ -5,7 +5,7 @@ import Testing
 struct FaultTests {
     /// A seed near which each fault is found; it may be any.
     static let seeds: [Fault: UInt64] = [
-        .marksNotStored: 1_229, .appsNotStored: 1, .eventsNotStored: 39, .bootNotStored: 23, .latchNotStored: 9,
+        .marksNotStored: 1, .appsNotStored: 1, .eventsNotStored: 39, .bootNotStored: 23, .latchNotStored: 9,
         .documentsNotStored: 10, .groupsNotStored: 65, .clockNotStored: 152, .trustNotStored: 1, .dropsNotStored: 5,
         .levelClocksNotStored: 21, .transactionsHalved: 9, .saysBeforeStoring: 5, .keysNotDestroyed: 9,
         .keysDestroyedLast: 9, .keysMadeAnew: 5, .keysDestroyedEarly: 5, .statusesLost: 13, .sequenceNotRaised: 5,
@@ -14,12 +14,12 @@ struct FaultTests {
         .displaysNotAnswered: 78, .tombstonesIgnored: 1, .signaturesNotChecked: 210, .barrierNotAwaited: 2,
         .helloNotAwaited: 10, .helloOfAnyConnection: 1, .heartbeatsTakenForHello: 33, .heartbeatsIgnored: 52,
         .marksIgnored: 5, .ownPresenceIgnored: 734, .revisionsNotCompared: 21, .topicsNotCompared: 81,
-        .fleetsNotCompared: 1, .membershipIgnored: 7, .groupMetaIgnored: 3248, .trustIgnored: 9, .ticksDropped: 161,
+        .fleetsNotCompared: 1, .membershipIgnored: 7, .groupMetaIgnored: 3_248, .trustIgnored: 9, .ticksDropped: 161,
         .wallClockTrusted: 603, .wrongCodesTaken: 622, .acknowledgementsDropped: 1, .returnsDropped: 2,
         .readyDropped: 5, .retireIgnored: 5, .attemptsDropped: 5, .answersNotResumed: 17, .answersBeforeCommit: 19,
-        .answersForgotten: 2, .basesNotCompared: 1298, .noRepair: 1, .noHello: 1, .marksTooEarly: 5,
+        .answersForgotten: 2, .basesNotCompared: 1_298, .noRepair: 1, .noHello: 1, .marksTooEarly: 5,
         .marksNotSaid: 5, .eventsForgotten: 9, .statusesNotTaken: 26, .oldStatusesTaken: 15, .newerIgnored: 242,
-        .changesNotPublished: 39, .tombstonesNotPublished: 1, .membershipNotPublished: 7, .metaNotPublished: 3248,
+        .changesNotPublished: 39, .tombstonesNotPublished: 1, .membershipNotPublished: 7, .metaNotPublished: 3_248,
         .trustNotPublished: 9, .lostIgnored: 10, .reportedNotSaid: 33, .documentsNotSaid: 10,
         .markersNotRepeated: 33, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 60, .presenceNotTaken: 6,
         .retainedPresenceTaken: 1, .willsTaken: 22, .removedNotCleared: 20, .enrolmentsNotRead: 1,

@@ -42,7 +42,7 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     package struct LevelClock: Hashable, Sendable {
-        var change: Revision
+        package var change: Revision
         /// The running time at first receipt, in milliseconds.
         var start: Int64
         var isCodeAccepted = false

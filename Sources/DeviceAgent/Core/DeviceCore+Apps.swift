@@ -55,6 +55,8 @@ extension DeviceCore {
         app.learn(registration.implements)
         if let resume = registration.resume {
             processes[app.id]?.phase = .ready
+            // It was ready with an agent that has lost its memory of that.
+            if !app.wasReady || app.launch != registration.launch { keep(.ready, of: app.id, at: now) }
             app.wasReady = true
             let newest = (resume.delivered + resume.begun).max() ?? 0
             if app.launch != registration.launch || newest > app.nextDelivery {

@@ -8,9 +8,9 @@ package struct LinkID: Hashable, Sendable {
 
 /// Which document a typed debug code is compared for, and who waits for the answer.
 package struct CodeCheck: Hashable, Sendable {
-    let app: AppID
-    let address: Address
-    let change: Revision
+    package let app: AppID
+    package let address: Address
+    package let change: Revision
     let link: LinkID
 }
 

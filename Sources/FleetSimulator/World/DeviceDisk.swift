@@ -25,17 +25,22 @@ struct DeviceDisk {
     /// Why the real store differs, if it does.
     func difference() throws -> String? {
         guard let kept = try real?.load() else { return nil }
-        if kept.boot != state.boot { return "boot \(kept.boot), not \(state.boot)" }
-        if kept.groups != state.groups { return "groups" }
-        if kept.trust != state.trust { return "trust" }
-        if kept.documents != state.documents { return "documents" }
-        if kept.marks != state.marks { return "marks" }
-        if kept.events != state.events { return "events" }
         if kept.highest != state.highest { return "highest" }
         if kept.contact != state.contact { return "contact" }
         if kept.running != state.running { return "running time" }
-        for (id, app) in state.apps where kept.apps[id] != app { return "app \(id)" }
-        return kept.apps.count == state.apps.count ? nil : "apps"
+        return difference(from: kept)
+    }
+
+    /// In what another state differs, but for times, which are stored now and then.
+    func difference(from other: DeviceState) -> String? {
+        if other.boot != state.boot { return "boot \(other.boot), not \(state.boot)" }
+        if other.groups != state.groups { return "groups" }
+        if other.trust != state.trust { return "trust" }
+        if other.documents != state.documents { return "documents" }
+        if other.marks != state.marks { return "marks" }
+        if other.events != state.events { return "events" }
+        for (id, app) in state.apps where other.apps[id] != app { return "app \(id)" }
+        return other.apps.count == state.apps.count ? nil : "apps"
     }
 
     private mutating func apply(_ change: StoreChange) {

@@ -13,11 +13,16 @@ extension Machine {
         }
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
-            for case .app(let app) in changes { check(app) }
+            for case .app(let app) in changes {
+                checkTold(app, in: changes)
+                check(app)
+            }
         }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
         checkAttempts(events, effects)
+        checkRetirements(events, core)
+        checkCodes(events, effects, core)
         checkRegistrations(events, effects)
         for event in events { watch.looked(at: event) }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact { checkLimits(core, contact) }
@@ -48,6 +53,60 @@ extension Machine {
             }
         }
         if kept != reported { world.fail(.kept, "\(name): of \(reported) blocked attempts \(kept) were kept") }
+    }
+
+    /// What becomes of an app, and is worth an event, has one in the same transaction.
+    private func checkTold(_ app: AppRecord, in changes: [StoreChange]) {
+        var told: Set<AppEvent.Kind> = []
+        for case .event(let event) in changes where event.header.app == app.id {
+            if case .event(let event) = event.body { told.insert(event.kind) }
+        }
+        let old = watch.records[app.id]
+        func expect(_ kind: AppEvent.Kind, if isDue: Bool) {
+            if isDue, !told.contains(kind) { world.fail(.kept, "\(name)/\(app.id): no event says \(kind)") }
+        }
+        expect(.ready, if: app.wasReady && old?.wasReady == false)
+        expect(.wiped, if: app.latch != nil && old?.latch == nil)
+        let wasLocked = old?.secureServices.isLocked ?? app.secureServices.isLocked
+        expect(.locked, if: app.secureServices.isLocked && !wasLocked)
+        expect(.unlocked, if: !app.secureServices.isLocked && wasLocked)
+    }
+
+    /// An app that has retired itself is retired at once, with nobody's leave.
+    private func checkRetirements(_ events: [DeviceEvent], _ core: DeviceCore) {
+        // A document, or the end of its connection, may have come behind it in the same moment.
+        guard !events.contains(where: { if case .frame = $0 { false } else { true } }) else { return }
+        for case .frame(let link, .retire) in events {
+            guard let app = watch.links[link.number], let record = core.state.apps[app] else { continue }
+            if record.latch?.reason != .selfRetired {
+                world.fail(.latched, "\(name)/\(app): it retired itself, and is not retired")
+            }
+        }
+    }
+
+    /// Who types the right code has it taken; who types a wrong one is told of.
+    private func checkCodes(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
+        guard events.count == 1, case .codeChecked(let check, let isRight)? = events.first,
+            let app = core.state.apps[check.app], app.levelClocks[check.address]?.change == check.change
+        else { return }
+        if isRight {
+            guard app[.logLevel].source == check.address, app[.logLevel].attempt.outcome == .awaitingCode else {
+                return
+            }
+            world.fail(.codes, "\(name)/\(app.id): its code was typed, and it still waits for it")
+        } else {
+            let isTold = effects.contains { effect in
+                guard case .store(let changes) = effect else { return false }
+                return changes.contains { change in
+                    if case .event(let event) = change, case .logLevel(let change) = event.body {
+                        change.why == .codeRefused
+                    } else {
+                        false
+                    }
+                }
+            }
+            if !isTold { world.fail(.kept, "\(name)/\(app.id): no event says that its code was wrong") }
+        }
     }
 
     /// A transaction stands: what it has newer will not be forgotten.

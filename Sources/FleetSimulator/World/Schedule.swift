@@ -117,6 +117,10 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case altered
     /// A hello or heartbeat of earlier.
     case oldHello
+    /// One of an epoch that never was, with everything right but one thing.
+    case forgedHello, forgedHeartbeat
+    /// A later trust document, which names a stranger's key, and is signed with one that is trusted for all else.
+    case forgedTrust
     /// Documents stop coming for a while.
     case withheld
 }

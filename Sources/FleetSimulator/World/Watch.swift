@@ -26,6 +26,8 @@ struct Watch {
     var isPresenceSaid = false
     /// What a deliberate fault keeps from the store: it was promised all the same.
     var unstored: [StoreChange] = []
+    /// What the controller has never said.
+    var forged: Set<[UInt8]> = []
     /// Markers that were published.
     var markers: Set<[UInt8]> = []
     var sentEvents: Set<FleetStore.StoredEvent> = []
@@ -110,6 +112,9 @@ struct Watch {
             case .clock: savedAt = time
             default: break
             }
+        }
+        for case .app(let app) in changes where levels[app.id] ?? .status != app.logLevel {
+            problem = "\(app.id) logs at \(app.logLevel), and no change to it is told"
         }
         for app in conversations.keys { conversations[app]?.stored() }
         unstored = []
@@ -238,6 +243,7 @@ struct Watch {
     }
 
     mutating func received(_ address: Address?, _ payload: [UInt8]) {
+        guard !forged.contains(payload) else { return }
         switch address {
         case .barrier?:
             guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == connection else {

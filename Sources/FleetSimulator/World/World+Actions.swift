@@ -202,9 +202,7 @@ extension World {
                     "\"revision\":\(document.revision.number)", with: "\"revision\":\(document.revision.number + 1_000)"
                 )
             guard var wire = try? JSONValue(json: original.payload, limit: SignedDocument.maximumSize) else { return }
-            if case .object(let members) = wire {
-                wire = .object(members.map { $0.name == "payload" ? .init("payload", .string(text)) : $0 })
-            }
+            wire = Self.replacingPayload(of: wire, by: text)
             machine.shown(original.topic, wire.json)
         case .moved:
             guard !documents.isEmpty else { return }
@@ -223,8 +221,46 @@ extension World {
             guard !hellos.isEmpty else { return }
             let hello = hellos[noise.below(hellos.count)]
             machine.shown(Address.hello(machine.id).topic(in: SimulatedFleet.id), hello.payload)
+        case .forgedHello: showForgedClock(at: .hello(machine.id), to: machine)
+        case .forgedHeartbeat: showForgedClock(at: .heartbeat, to: machine)
+        case .forgedTrust:
+            let trust = TrustDocument(
+                fleet: fleet.uuid, fleetID: SimulatedFleet.id, version: 1_000, issuedAt: SimulatedFleet.begin,
+                keys: [fleet.strangerKey.publicKey])
+            guard let document = try? SignedDocument(signing: trust.json, as: .trust, with: fleet.signingKey) else {
+                return
+            }
+            machine.shown(Address.trust.topic(in: SimulatedFleet.id), document.wire)
         case .withheld: machine.withhold()
         }
+    }
+
+    private static func replacingPayload(of wire: JSONValue, by text: String) -> JSONValue {
+        guard case .object(let members) = wire else { return wire }
+        return .object(members.map { $0.name == "payload" ? .init("payload", .string(text)) : $0 })
+    }
+
+    /// Signed by nobody's key, of another fleet, of another kind, or signed as something else.
+    private func showForgedClock(at address: Address, to machine: Machine) {
+        guard let connection = machine.watch.connection else { return }
+        let manner = noise.below(4)
+        let topic = address.topic(in: SimulatedFleet.id)
+        let clock = ControllerClock(
+            fleet: manner == 1 ? fleet.otherUUID : fleet.uuid, topic: topic, epoch: 1_000, revision: 1 << 40,
+            at: controller.clock.advanced(bySeconds: 86_400))
+        let isHello = address != .heartbeat
+        let hello = Hello(clock: clock, device: machine.id, connection: connection, received: nil)
+        let payload = isHello ? hello.json : Heartbeat(clock: clock).json
+        let kind: SignedDocument.Kind = isHello == (manner != 2) ? .hello : .heartbeat
+        let signed = manner == 3 ? Array("{}".utf8) : payload
+        guard
+            let document = try? SignedDocument(
+                signing: signed, as: kind, with: manner == 0 ? fleet.strangerKey : fleet.signingKey),
+            let wire = try? JSONValue(json: document.wire, limit: SignedDocument.maximumSize)
+        else { return }
+        let forged = Self.replacingPayload(of: wire, by: String(decoding: payload, as: UTF8.self)).json
+        machine.watch.forged.insert(forged)
+        machine.shown(topic, forged)
     }
 
     private func showForged(at address: Address, _ uuid: RandomID, _ key: SigningKey, to machine: Machine) {

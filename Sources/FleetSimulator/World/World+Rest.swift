@@ -36,6 +36,12 @@ extension World {
                 check(machine, events)
                 checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
+                var state = core.state
+                // What the enrolment says is read from there at each start.
+                state.marks = state.marks.filter { $0.value.digest != nil }
+                if let difference = machine.disk.difference(from: state) {
+                    fail(.stored, "\(machine.name): its agent has other \(difference) than its store")
+                }
             }
             try checkSummary(store)
         } catch {
@@ -134,6 +140,7 @@ extension World {
                 "\(app.name): \(policy.rawValue) at the controller \(known[policy]) of \(known.order), at the device"
                     + " \(told[policy]) of \(told.order)")
         }
+        if !told.isRunning { fail(.summary, "\(app.name) runs, and its agent says otherwise") }
         var same = told
         // Of this moment, and of the device.
         (same.at, same.order, same.events) = (known.at, known.order, known.events)
