@@ -96,12 +96,11 @@ struct Collector {
         case .online:
             let goesBack = isBefore(presence.incarnation, presence.boot, device)
             if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
-            // A copy's is behind the presence of a later start. A later status alone may have overtaken what waited at the
+            // A copy's, where the later start has announced itself. Its status alone may have overtaken what waited at the
             // broker to be acknowledged.
-            if goesBack, let announced = device.announced, announced > presence.start {
+            if goesBack, device.agent != nil {
                 warn(&device, Self.backwards(presence.incarnation, presence.boot, device))
             }
-            device.announced = max(device.announced ?? presence.start, presence.start)
             advance(&device, presence.incarnation, presence.boot)
             if !isRetained {
                 if device.connection != presence.connection || !wasOnline(device) { device.since = now }
@@ -111,7 +110,7 @@ struct Collector {
                 device.since = nil
             }
             device.connection = presence.connection
-            device.agent = presence.agent
+            if !goesBack { device.agent = presence.agent }
             arrived[name] = presence
             gone.remove(name)
             if !isRetained, !goesBack {
@@ -251,6 +250,7 @@ struct Collector {
     private mutating func advance(_ device: inout DeviceRow, _ incarnation: Int64, _ boot: Int64) {
         guard !isBefore(incarnation, boot, device) else { return }
         if incarnation > device.incarnation { device.warning = nil }
+        if (incarnation, boot) > (device.incarnation, device.boot) { device.agent = nil }
         device.incarnation = incarnation
         device.boot = boot
         // Unknown as well: it asks for its floors before the home gives it an incarnation.

@@ -12,10 +12,9 @@ struct DeviceRow: Hashable, Sendable {
     var state: Int64
     /// The last connection that was online.
     var connection: RandomID?
-    /// Of which start its newest presence was; not stored: the broker shows it at each of the controller's connections.
-    var announced: ReportOrder?
     /// Since when it is online or offline, by the controller's receipt.
     var since: Timestamp?
+    /// As the presence of its newest start has said; nil until that has come.
     var agent: String?
     /// What an operator should look at.
     var warning: String?

@@ -54,12 +54,17 @@ extension FleetStore {
         /// The incarnation that the home gave out, as far as it is known.
         package let enrolled: Int64?
         package let warning: String?
+        package let agent: String?
+        /// Since when it is online or offline.
+        package let since: Timestamp?
     }
 
     package func device(_ name: DeviceID) throws -> KnownDevice? {
         try transaction {
             try $0.device(name).map {
-                KnownDevice(incarnation: $0.incarnation, boot: $0.boot, enrolled: $0.enrolled, warning: $0.warning)
+                KnownDevice(
+                    incarnation: $0.incarnation, boot: $0.boot, enrolled: $0.enrolled, warning: $0.warning,
+                    agent: $0.agent, since: $0.since)
             }
         }
     }

@@ -70,9 +70,6 @@ package struct Presence: Hashable, Sendable {
         self.documents = documents
     }
 
-    /// Where this run of the agent stands among all reports: before its first status.
-    package var start: ReportOrder { ReportOrder(incarnation: incarnation, boot: boot, sequence: 0) }
-
     /// The same, as a will says it: offline, and nothing that will have changed by then.
     package var will: Presence {
         var copy = self

@@ -16,6 +16,10 @@ struct PresenceWatch {
     /// When those connected that have connected anew since this connection began.
     private(set) var arrived: [DeviceID: Int64] = [:]
     private(set) var isNew = false
+    /// The newest start that each device has announced.
+    private var newest: [DeviceID: ReportOrder] = [:]
+    /// Devices that came back from before their newest start, in the messages of this moment: two run.
+    private(set) var doubled: [DeviceID: ReportOrder] = [:]
 
     mutating func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, at now: Int64) {
         switch Address(topic: topic, in: SimulatedFleet.id) {
@@ -28,7 +32,11 @@ struct PresenceWatch {
                     arrived[device] = now
                 }
                 announced[device] = said
+                let last = newest[device] ?? said.start
+                newest[device] = max(last, said.start)
                 guard !isRetained else { return }
+                // A status of a still later start, which has not announced itself, says nothing of a copy.
+                if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
                 present[device] = said
             case .offline:
@@ -62,17 +70,34 @@ struct PresenceWatch {
     mutating func forget(_ device: DeviceID) {
         present[device] = nil
         announced[device] = nil
+        newest[device] = nil
+        doubled[device] = nil
         gone.remove(device)
     }
 
-    mutating func checked() { isNew = false }
+    mutating func checked() {
+        isNew = false
+        doubled = [:]
+    }
+}
+
+extension Presence {
+    /// Where this run of the agent stands among all reports: before its first status.
+    fileprivate var start: ReportOrder { ReportOrder(incarnation: incarnation, boot: boot, sequence: 0) }
 }
 
 extension Controller {
     /// Who is shown as connected has spoken, and who has spoken last is shown.
     func checkPresences() {
         guard watch.isNew, isUp, world.violation == nil else { return }
+        let doubled = watch.doubled
         watch.checked()
+        for (device, newest) in doubled.sorted(by: { $0.key < $1.key }) where enrolments[device] != nil {
+            guard let known = try? store.device(device), known.incarnation == newest.incarnation else { continue }
+            if known.warning == nil {
+                world.fail(.presence, "\(device) speaks twice, as a copy does, and nobody is warned")
+            }
+        }
         guard let online = try? store.onlineDevices() else { return }
         for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")

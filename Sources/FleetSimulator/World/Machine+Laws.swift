@@ -20,6 +20,7 @@ extension Machine {
         }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
+        checkContact(core, events)
         checkAttempts(events, effects)
         checkRetirements(events, core)
         checkCodes(events, effects, core)
@@ -126,6 +127,7 @@ extension Machine {
     /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.
     func checkStart() {
         guard let core else { return }
+        watch.noted = core.state.contact
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
         for (id, was) in disk.state.apps {
             guard let now = core.state.apps[id], !isLimited else { continue }
@@ -139,6 +141,25 @@ extension Machine {
     }
 
     // MARK: Offline limits
+
+    /// What counts as contact is what is contact: a later word of the controller's, on a connection that it has greeted.
+    private func checkContact(_ core: DeviceCore, _ events: [DeviceEvent]) {
+        let contact = core.state.contact
+        let isNew = contact != watch.noted
+        watch.noted = contact
+        // What had come before the connection ended was looked at with its end.
+        let isEnding = events.contains { event in
+            switch event {
+            case .connected, .disconnected: true
+            default: false
+            }
+        }
+        if isEnding { return }
+        if isNew, !watch.isInContact { world.fail(.limits, "\(name) takes for contact what is none") }
+        if watch.isInContact, contact?.running != core.state.running.total {
+            world.fail(.limits, "\(name) is in contact, and has not noted it")
+        }
+    }
 
     /// How late a limit may be noticed: running time is looked at when it is due, the wall clock with the next tick.
     private static let (tolerance, wallTolerance): (Int64, Int64) = (2_000, 62_000)

@@ -68,6 +68,8 @@ struct Watch {
         let isHello: Bool
         let clock: ControllerClock
     }
+    /// What the core has noted as its last one.
+    var noted: DeviceAgent.Contact?
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
     private(set) var contact: Contact?
     /// How long the device has run in the boots before this one.

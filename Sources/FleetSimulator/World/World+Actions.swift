@@ -217,10 +217,10 @@ extension World {
             let document = old[noise.below(old.count)]
             machine.shown(document.topic, document.payload)
         case .oldHello:
-            let hellos = broker.seen.filter { $0.topic.contains("/control/he") }
-            guard !hellos.isEmpty else { return }
-            let hello = hellos[noise.below(hellos.count)]
-            machine.shown(Address.hello(machine.id).topic(in: SimulatedFleet.id), hello.payload)
+            let own = [Address.hello(machine.id), .heartbeat].map { $0.topic(in: SimulatedFleet.id) }
+            let hellos = broker.seen.filter { own.contains($0.topic) }.suffix(8)
+            guard let hello = noise.chance(50) ? hellos.last : hellos.first else { return }
+            machine.shown(hello.topic, hello.payload)
         case .forgedHello: showForgedClock(at: .hello(machine.id), to: machine)
         case .forgedHeartbeat: showForgedClock(at: .heartbeat, to: machine)
         case .forgedTrust:

@@ -59,6 +59,9 @@ extension World {
         if known.enrolled != controller.enrolments[machine.id] {
             fail(.summary, "\(machine.name) is known as enrolled for \(known.enrolled ?? 0), and is otherwise")
         }
+        if known.agent != SimulatedFleet.agent || known.since.map({ $0 > controller.clock }) ?? true {
+            fail(.summary, "\(machine.name) is shown with \(known)")
+        }
         // A copy, or a disk that was put back, is worth one.
         if let warning = known.warning, !machine.wasPutBack, !clones.contains(where: { $0.id == machine.id }) {
             fail(.summary, "\(machine.name) is shown with the warning that it \(warning)")
