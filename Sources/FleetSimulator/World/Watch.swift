@@ -14,6 +14,8 @@ struct Watch {
     /// Groups whose documents have come on this connection, and those that the device was last told to be in.
     private var shownGroups: Set<GroupID> = []
     private var wantedGroups: Set<GroupID> = []
+    /// How often it was told, since the core looked last.
+    private var memberships = 0
     private var isGreeted = false
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
@@ -254,6 +256,7 @@ struct Watch {
             isPastFirst = true
             fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
             shownGroups.formUnion(askedGroups.removeValue(forKey: marker.counter) ?? [])
+        case .membership?: memberships += 1
         case .heartbeat?:
             guard let signed = try? SignedDocument(wire: payload),
                 let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
@@ -278,10 +281,10 @@ struct Watch {
         }
         unverified.removeAll { trust.key($0.signed.keyID) != nil }
         let wanted = Set(core.membership)
-        guard wanted != wantedGroups else { return }
-        // What came before the new groups did was decided without them.
-        if isGreeted, wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
-        wantedGroups = wanted
+        defer { (wantedGroups, memberships) = (wanted, 0) }
+        guard wanted != wantedGroups || memberships > 1 else { return }
+        // What came before the new groups did was decided without them, or with those that they have replaced at once.
+        if isGreeted, memberships > 1 || wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
     }
 
     private mutating func noteContact(_ clock: ControllerClock) {
