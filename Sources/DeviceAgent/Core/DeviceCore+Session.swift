@@ -28,6 +28,9 @@ extension DeviceCore {
         var fetched: Set<AppID> = []
         /// The groups that are to count once their documents are here.
         var wantedGroups: [GroupID]?
+        /// The barrier behind which they are; nil when nothing has to be fetched for them. An earlier one, of groups that
+        /// were left and joined again meanwhile, says nothing of what was dropped in between.
+        var groupBarrier: Int64?
         var isGreeted = false
         /// When a further greeting was answered, by the running time.
         var greetingAnsweredAt: Int64?
@@ -162,7 +165,7 @@ extension DeviceCore {
             fetch(Set(state.apps.keys), groups: wanted == state.groups ? nil : wanted, at: now)
         case .documents(let apps, let groups):
             retryHeld(at: now)
-            fetched(apps, groups: groups, at: now)
+            fetched(apps, groups: groups, behind: marker.counter, at: now)
         case .again: retryHeld(at: now)
         }
     }
@@ -181,6 +184,7 @@ extension DeviceCore {
         let newGroups = (groups ?? []).filter { !state.groups.contains($0) }
         if let groups {
             session?.wantedGroups = groups
+            session?.groupBarrier = nil
             session?.groups.formUnion(groups)
         }
         // An app that comes while groups change has its documents of both.
@@ -193,8 +197,9 @@ extension DeviceCore {
                 filters += newGroups.map { .aspects(.group($0), app) }
             }
         }
-        guard !filters.isEmpty else { return fetched(apps, groups: groups, at: now) }
+        guard !filters.isEmpty else { return fetched(apps, groups: groups, behind: nil, at: now) }
         subscribe(filters, for: .documents(apps, groups: groups))
+        if groups != nil { session?.groupBarrier = nextBarrier }
     }
 
     private func layerFilters(of app: AppID, _ groups: [GroupID]) -> [TopicFilter] {
@@ -210,13 +215,13 @@ extension DeviceCore {
                 + session.fetched.sorted().flatMap { layerFilters(of: $0, groups) }, for: .again)
     }
 
-    private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, at now: Now) {
+    private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, behind barrier: Int64?, at now: Now) {
         session?.fetched.formUnion(apps)
         if session?.reportsDueAt == nil, session?.areReportsLive == false {
             let due = state.running.total + jitter
             session?.reportsDueAt = due
         }
-        if let groups, groups == session?.wantedGroups { change(to: groups) }
+        if let groups, groups == session?.wantedGroups, barrier == session?.groupBarrier { change(to: groups) }
         forgetEarlierEpochs()
         settle(state.apps.keys, at: now)
     }
