@@ -8,13 +8,18 @@ extension FleetHome {
     /// Tells a running broker to read its password and ACL files again (SIGHUP).
     @discardableResult
     package func reloadBroker() throws -> BrokerReload {
-        let brokers = runningBrokers()
-        for pid in brokers where kill(pid, SIGHUP) != 0 && errno != ESRCH {
-            throw FleetHomeError(
-                .unwritable, "telling the broker (process \(pid)) to read its files again failed: \(Folder.reason())",
-                remedy: "send it a SIGHUP as the user it runs as")
+        var told: [Int32] = []
+        for pid in runningBrokers() {
+            if kill(pid, SIGHUP) == 0 {
+                told.append(pid)
+            } else if errno != ESRCH {
+                throw FleetHomeError(
+                    .unwritable,
+                    "telling the broker (process \(pid)) to read its files again failed: \(Folder.reason())",
+                    remedy: "send it a SIGHUP as the user it runs as")
+            }
         }
-        return brokers.isEmpty ? .notRunning : .signalled(pids: brokers)
+        return told.isEmpty ? .notRunning : .signalled(pids: told)
     }
 
     /// Every Mosquitto that the broker's pid file names or that was started with the home's configuration: the pid file

@@ -279,7 +279,8 @@ package struct DeviceRequest: Hashable, Sendable, JSONCodable {
     }
 }
 
-/// The body of `group-set`, and of `group-delete` without members and priority; what is absent stays as it is. `devices` replaces the members, `add` and `remove` change them.
+/// The body of `group-set`; what is absent stays as it is. `devices` replaces the members, `add` and `remove` change them.
+/// Of `group-delete` too, which has no members and no priority.
 package struct GroupRequest: Hashable, Sendable, JSONCodable {
     package let group: GroupID
     package let priority: Int64?
