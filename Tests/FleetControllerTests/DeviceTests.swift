@@ -368,8 +368,10 @@ struct DeviceTests {
         world.online(till, incarnation: 1)
         try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
         try world.body(.enroll, #"{"device":"till-1"}"#)
-        world.handle(.enrolments([till: 2]))
         world.online(till, incarnation: 2)
+        // Nobody has asked the home yet.
+        #expect(try world.failure(.deviceRemove, #"{"device":"till-1","incarnation":1}"#).code == .unavailable)
+        world.handle(.enrolments([till: 2]))
         #expect(try world.failure(.deviceRemove, #"{"device":"till-1","incarnation":1}"#).code == .conflict)
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
         try world.body(.deviceRemove, #"{"device":"till-1","incarnation":2}"#)

@@ -13,8 +13,9 @@ extension ControllerCore {
 
     /// Does what is due at this time, and asks to be woken for what comes next.
     mutating func advance(_ turn: inout Turn) throws {
-        if schedule.needsEnrolments, Schedule.isDue(schedule.lastEnrolments, every: 10, at: turn.now) {
+        if schedule.isHomeUnread, Schedule.isDue(schedule.lastEnrolments, every: 10, at: turn.now) {
             schedule.needsEnrolments = false
+            schedule.isReadingEnrolments = true
             schedule.lastEnrolments = turn.now
             turn.effects.append(.readEnrolments)
         }

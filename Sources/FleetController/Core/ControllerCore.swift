@@ -102,6 +102,7 @@ package struct ControllerCore: ~Copyable {
     /// Compares the incarnations that devices speak of with those that were given out.
     private mutating func learn(_ known: [DeviceID: Int64], _ turn: inout Turn) throws {
         enrolments = known
+        schedule.isReadingEnrolments = false
         let (strangers, missing) = try store.transaction { transaction in
             let (strangers, missing) = try transaction.learn(known)
             return (

@@ -80,6 +80,10 @@ struct Schedule {
     var lastHousekeeping: Timestamp?
     var lastEnrolments: Timestamp?
     var needsEnrolments = true
+    /// The home is being read, or could not be; then it is read again.
+    var isReadingEnrolments = false
+    /// Devices may have been enrolled of which this controller has not heard from the home.
+    var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
     /// What ``ControllerCore/Effect/wake(at:)`` last said.
     var wake: Timestamp?
 

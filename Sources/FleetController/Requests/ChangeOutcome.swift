@@ -12,7 +12,7 @@ struct ChangeOutcome {
 
     init(
         _ verb: Verb, body: [UInt8], by user: User, identity: FleetIdentity, transaction: FleetStore.Transaction,
-        enrolments: [DeviceID: Int64], now: Timestamp
+        enrolments: [DeviceID: Int64], isHomeUnread: Bool, now: Timestamp
     ) throws {
         let limit = Request.maximumSize
         func change(_ why: String?) -> DesiredChange {
@@ -42,7 +42,7 @@ struct ChangeOutcome {
             try enroll(device, identity, transaction, enrolments[device])
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
-            try remove(request, change(nil), enrolments[request.device], now)
+            try remove(request, change(nil), enrolments[request.device], isHomeUnread, now)
         case .groups, .devices, .apps, .policies, .status, .progress, .history: break
         }
     }
@@ -80,7 +80,8 @@ struct ChangeOutcome {
     /// What it was told is withdrawn by tombstones, as for a device that stays: one that is enrolled again under this name
     /// may have it on its disk, or be shown it by a broker.
     private mutating func remove(
-        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ now: Timestamp
+        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ isHomeUnread: Bool,
+        _ now: Timestamp
     ) throws {
         let name = request.device
         let transaction = change.transaction
@@ -91,6 +92,11 @@ struct ChangeOutcome {
             guard newest <= incarnation else {
                 throw Response.Failure(
                     .conflict, "\(name) was enrolled again since (incarnation \(newest))", at: "incarnation")
+            }
+            if let device, device.incarnation > incarnation, isHomeUnread {
+                throw Response.Failure(
+                    .unavailable, "\(name) speaks as incarnation \(device.incarnation), and the home is read first",
+                    at: "incarnation")
             }
         }
         let documents = try transaction.documents(on: .device(name)).filter { !$0.isTombstone }

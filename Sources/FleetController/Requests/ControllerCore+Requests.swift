@@ -69,7 +69,7 @@ extension ControllerCore {
         let outcome = try store.transaction { transaction in
             let outcome = try ChangeOutcome(
                 verb, body: body, by: user, identity: identity, transaction: transaction, enrolments: enrolments,
-                now: turn.now)
+                isHomeUnread: schedule.isHomeUnread, now: turn.now)
             let response = outcome.answer.response(to: request.id)
             guard response.count <= Response.maximumSize else {
                 throw Response.Failure(

@@ -140,14 +140,8 @@ final class World {
         controller.calm()
         for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
-        for machine in machines {
-            // Nobody takes out what he is enrolling; both at once is a race that the last one wins.
-            if machine.enrolment != nil {
-                finishEnrolment(of: machine)
-            } else if machine.isRemovalUnfinished {
-                finishRemoval(of: machine)
-            }
-        }
+        for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
+        for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
         if schedule.broker == .hostile { for connection in broker.connections { broker.end(connection) } }
         broker.manners = .honest
     }
