@@ -21,7 +21,9 @@ final class AppProcess {
     private(set) var displays: Set<Int64> = []
     private var lastDisplay: Int64 = 0
     private let manner: Manner
-    let callbacks: Set<Callback>
+    /// What this version of the app implements.
+    private(set) var callbacks: Set<Callback>
+    private var updates: SplitMix64
 
     typealias LinkNumber = Int64
 
@@ -36,11 +38,13 @@ final class AppProcess {
         self.machine = machine
         install = .random(using: &machine.world.noise)
         manner = [.prompt, .prompt, .prompt, .prompt, .wrong, .late, .late, .never][machine.world.noise.below(8)]
-        var callbacks = Set(Callback.allCases)
-        if machine.world.noise.chance(20) {
-            for callback in Callback.allCases where machine.world.noise.chance(40) { callbacks.remove(callback) }
-        }
-        self.callbacks = callbacks
+        callbacks = Self.callbacks(&machine.world.noise)
+        updates = SplitMix64(seed: UInt64(install.text.prefix(8), radix: 16) ?? 0)
+    }
+
+    private static func callbacks(_ random: inout SplitMix64) -> Set<Callback> {
+        guard random.chance(20) else { return Set(Callback.allCases) }
+        return Set(Callback.allCases.filter { _ in !random.chance(40) })
     }
 
     // MARK: The process
@@ -48,6 +52,8 @@ final class AppProcess {
     func start() {
         guard session == nil else { return }
         launch += 1
+        // Another version, which implements other callbacks.
+        if launch > 1, updates.chance(20) { callbacks = Self.callbacks(&updates) }
         wasReady = false
         isRunning = false
         isRetiring = false

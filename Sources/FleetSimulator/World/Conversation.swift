@@ -4,6 +4,7 @@ import FleetProtocol
 /// What an agent has told an app, and what the app has said of it, as somebody at the link between them knows it.
 struct Conversation {
     private var install: RandomID?
+    private var implements: Set<Callback> = []
     /// This installation has had a ready, and said so.
     private(set) var hadReady = false
     /// And the agent has stored that.
@@ -13,6 +14,8 @@ struct Conversation {
     /// What the app has taken for good: it has answered it, or nobody asks for an answer. While this is what it has,
     /// it is not told again.
     private var settled: [DeliveryKind: Delivery] = [:]
+    /// Of these, what it could not be called for: when it can, it is told again.
+    private var unsupported: Set<DeliveryKind> = []
     /// The agent knows it, and has not stored it yet.
     private var unstored: [Delivery] = []
 
@@ -68,6 +71,14 @@ struct Conversation {
                 isReadyStored = false
             }
             install = registration.install
+            for case .policy(let policy) in unsupported {
+                guard let callback = Callback(of: policy), !implements.contains(callback),
+                    registration.implements.contains(callback)
+                else { continue }
+                settled[.policy(policy)] = nil
+                unsupported.remove(.policy(policy))
+            }
+            implements = registration.implements
             guard let resume = registration.resume else {
                 newest = [:]
                 return
@@ -99,6 +110,7 @@ struct Conversation {
         guard let told = newest[kind], told.number == answer.delivery else { return }
         unstored.removeAll { $0.kind == kind }
         settled[kind] = nil
+        if answer.state == .unsupported { unsupported.insert(kind) } else { unsupported.remove(kind) }
         // An error is told again with the next revision.
         if answer.state != .error { unstored.append(told.delivery) }
     }
