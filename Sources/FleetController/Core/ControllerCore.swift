@@ -15,7 +15,7 @@ package struct ControllerCore: ~Copyable {
     var isRestoring: Bool
     /// The incarnations that the home has given out, as far as it was asked.
     var enrolments: [DeviceID: Int64]
-    /// Answers to questions, for those who ask again: they change nothing, so memory is enough.
+    /// Answers that have changed nothing, for those who ask again: memory is enough.
     var answers = AnswerCache()
     var schedule = Schedule()
     /// When this fleet's controller was found to run elsewhere too.

@@ -94,7 +94,7 @@ struct Schedule {
     }
 }
 
-/// The answers to the latest questions, at most 256 of them and 4 MB.
+/// The answers to the latest questions, and the latest refusals, at most 256 of them and 4 MB.
 struct AnswerCache {
     struct Key: Hashable {
         let user: User

@@ -42,7 +42,8 @@ extension ControllerCore {
             return answer
         } catch let error as Response.Failure {
             let response = Response(id: request.id, result: .failure(error)).json
-            // Refused for good: the same request, sent again, must not be carried out behind the operator's back.
+            // The same request, come again, must not be carried out behind the operator's back.
+            answers.keep(response, for: key)
             if verb.isChange, error.code == .conflict || error.code == .notFound || error.code == .expired {
                 do {
                     try store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
@@ -58,7 +59,9 @@ extension ControllerCore {
         } catch let error as FleetControllerError where error.code != .corrupt {
             turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
             let failure = Response.Failure(.unavailable, "the controller's store: \(error.message)")
-            return Response(id: request.id, result: .failure(failure)).json
+            let response = Response(id: request.id, result: .failure(failure)).json
+            answers.keep(response, for: key)
+            return response
         }
     }
 

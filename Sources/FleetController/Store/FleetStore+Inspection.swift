@@ -108,6 +108,14 @@ extension FleetStore {
         }
     }
 
+    /// Runs `body` on a disk that is full after so many of its transactions, until it returns.
+    package func onFullDisk<Result>(after transactions: Int, _ body: () -> Result) -> Result {
+        let disk = FillingDisk(room: transactions)
+        database.add(transactionObserver: disk)
+        defer { database.remove(transactionObserver: disk) }
+        return body()
+    }
+
     /// Loses every second event: a damage that a world's laws must find.
     package func forgetEverySecondEvent() throws {
         try transaction { try $0.run("DELETE FROM events WHERE number % 2 = 0") }
@@ -115,4 +123,20 @@ extension FleetStore {
 
     /// Loses what was answered to requests: another damage that a world's laws must find.
     package func forgetAnswers() throws { try transaction { try $0.run("DELETE FROM requests") } }
+}
+
+private final class FillingDisk: TransactionObserver {
+    private var room: Int
+
+    init(room: Int) { self.room = room }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) {}
+    func databaseDidRollback(_ db: Database) {}
+
+    func databaseWillCommit() throws {
+        room -= 1
+        if room < 0 { throw DatabaseError(resultCode: .SQLITE_FULL, message: "database or disk is full") }
+    }
 }

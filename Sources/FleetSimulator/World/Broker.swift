@@ -282,6 +282,18 @@ final class Broker {
         }
         if retain { keep(topic, payload) }
         if manners == .hostile, !payload.isEmpty, seen.count < 500 { seen.append((topic, payload)) }
+        spread(topic, payload, qos)
+    }
+
+    /// Retains something that nobody has published.
+    func overwrite(_ topic: String, _ payload: [UInt8]) {
+        guard isUp else { return }
+        world.say("broker", "overwrites \(topic)")
+        keep(topic, payload)
+        spread(topic, payload, .atLeastOnce)
+    }
+
+    private func spread(_ topic: String, _ payload: [UInt8], _ qos: QoS) {
         for connection in connections {
             guard let granted = connection.filters.filter({ $0.filter.matches(topic) }).map(\.qos).max() else {
                 continue

@@ -14,6 +14,8 @@ final class Controller: BusClient {
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
     var downFor: Int64 = 0
+    /// How many transactions its disk takes before it is full, if somebody is about to fill it.
+    private var roomLeft: Int?
     private var clockOffset: Int64 = 0
     /// Its clock was always right.
     private(set) var isPunctual = true
@@ -63,6 +65,11 @@ final class Controller: BusClient {
     }
 
     var isUp: Bool { running != nil }
+
+    /// What its run is called.
+    var instance: RandomID? {
+        (running?.core.will).flatMap { try? Presence(json: $0.payload, limit: Presence.maximumSize) }?.connection
+    }
 
     /// It is connected, and has read all that has come.
     var isIdle: Bool { isUp && phase != .offline && inbox.isEmpty }
@@ -121,6 +128,8 @@ final class Controller: BusClient {
         }
     }
 
+    func fillDisk(after transactions: Int) { roomLeft = transactions }
+
     func takeBackUp() { backUp = try? FleetStore(copying: store) }
 
     func putBack() {
@@ -155,6 +164,7 @@ final class Controller: BusClient {
 
     func calm() {
         effectsLeft = nil
+        roomLeft = nil
         clockOffset = max(clockOffset, 0)
         start(isRestoring: false)
     }
@@ -255,7 +265,12 @@ final class Controller: BusClient {
             isRequest = false
         }
         let before = isRequest ? try? FleetStore(copying: store) : nil
-        var effects = running.core.handle(event, at: clock)
+        let isFull = roomLeft != nil
+        var effects =
+            if let roomLeft { store.onFullDisk(after: roomLeft) { running.core.handle(event, at: clock) } } else {
+                running.core.handle(event, at: clock)
+            }
+        roomLeft = nil
         switch event {
         case .connected:
             phase = .looking
@@ -269,14 +284,14 @@ final class Controller: BusClient {
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects)
-        perform(effects, running)
+        perform(effects, running, isFull)
         if let before, world.noise.chance(25) {
             store = before
             crash()
         }
     }
 
-    private func perform(_ effects: [ControllerCore.Effect], _ running: Running) {
+    private func perform(_ effects: [ControllerCore.Effect], _ running: Running, _ wasFull: Bool) {
         for effect in effects {
             if let left = effectsLeft {
                 guard left > 0 else { return crash() }
@@ -309,13 +324,19 @@ final class Controller: BusClient {
                     isFromBackUp = false
                 }
                 if line.message == "repaired" { phase = .serving }
-                if line.level == .error { world.fail(.total, "the controller logs: \(line.message) \(line.details)") }
+                if line.level == .error, !wasFull {
+                    world.fail(.total, "the controller logs: \(line.message) \(line.details)")
+                }
                 world.say(
                     name,
                     "logs: \(line.message) \(line.details.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " "))"
                 )
             case .stop(let reason):
                 world.say(name, "stops: \(reason)")
+                if wasFull {
+                    downFor = 500
+                    return crash()
+                }
                 // A broker that gives back an old presence at each of its crashes looks like a second controller.
                 if reason.hasPrefix("another controller"), world.broker.crashes > 1 { return crash() }
                 // Put back twice from one backup, it may find only later what it said the first time.

@@ -48,7 +48,8 @@ extension Action {
         case 80..<84: self = .crashBroker(downFor: random.milliseconds(1...3_000))
         case 84..<85: self = .stopBroker(downFor: random.milliseconds(1...3_000))
         case 85..<88: self = .saveBroker
-        case 88..<94:
+        case 88..<89: self = .fillControllerDisk(after: random.below(4))
+        case 89..<94:
             let isLong = random.chance(10)
             self = .crashController(
                 effects: random.below(12), downFor: random.milliseconds(isLong ? 60_000...300_000 : 1...3_000))

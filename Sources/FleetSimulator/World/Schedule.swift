@@ -62,6 +62,8 @@ package enum Action: Hashable, Sendable {
     case stopBroker(downFor: Int64)
     case saveBroker
     case crashController(effects: Int, downFor: Int64)
+    /// The controller's disk is full for a moment, after so many transactions.
+    case fillControllerDisk(after: Int)
     case backUpController
     case putBackController
     case setControllerClock(Int64)
@@ -103,7 +105,7 @@ package enum Place: Hashable, Sendable {
     case device(Int)
 }
 
-/// What a hostile broker shows to a device.
+/// What a hostile broker does to a device.
 package enum Forgery: String, CaseIterable, Hashable, Sendable {
     /// Signed by a key that nobody trusts.
     case foreignKey
@@ -123,4 +125,6 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case forgedTrust
     /// Documents stop coming for a while.
     case withheld
+    /// In the place of a document the broker holds one of earlier, nonsense, or nothing, and shows it to everybody.
+    case overwritten
 }

@@ -28,6 +28,7 @@ extension World {
         case .crashController(let effects, let time):
             controller.downFor = time
             if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
+        case .fillControllerDisk(let transactions): controller.fillDisk(after: transactions)
         case .backUpController: controller.takeBackUp()
         case .putBackController: controller.putBack()
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
@@ -232,6 +233,12 @@ extension World {
             }
             machine.shown(Address.trust.topic(in: SimulatedFleet.id), document.wire)
         case .withheld: machine.withhold()
+        case .overwritten:
+            guard !documents.isEmpty else { return }
+            let topic = documents[noise.below(documents.count)].topic
+            let earlier = documents.filter { $0.topic == topic }
+            broker.overwrite(
+                topic, [earlier[noise.below(earlier.count)].payload, [], Array("{}".utf8)][noise.below(3)])
         }
     }
 

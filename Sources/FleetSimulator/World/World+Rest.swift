@@ -14,6 +14,7 @@ extension World {
             let online = try store.onlineDevices()
             let events = try store.events()
             checkPromises(wishes)
+            checkOwnPresence()
             controller.checkBases()
             if isForgotten(wishes) { return }
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
@@ -88,6 +89,17 @@ extension World {
         let known = Dictionary(wishes.map { ($0.address, $0.revision) }) { $1 }
         return members.contains { machine in
             (machine.core?.state.marks ?? [:]).contains { address, mark in (known[address] ?? .zero) < mark.revision }
+        }
+    }
+
+    /// The fleet is told of this run of the controller, whatever wills of earlier ones came late.
+    private func checkOwnPresence() {
+        // A will that was dropped on its way back to the controller is found when that connects again.
+        guard schedule.broker != .lossy else { return }
+        let said = broker.retained[Address.presence(.controller).topic(in: SimulatedFleet.id)]
+            .flatMap { try? Presence(json: $0, limit: Presence.maximumSize) }
+        if said?.state != .online || said?.connection != controller.instance {
+            fail(.presence, "the controller runs, and is said to be \(said.map { "\($0)" } ?? "nowhere")")
         }
     }
 
