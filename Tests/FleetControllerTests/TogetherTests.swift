@@ -73,4 +73,20 @@ struct TogetherTests {
         #expect(world.retained[world.identity.topic(stored.address)] == stored.wire)
         #expect(stored.value?.contains("3") == true)
     }
+
+    @Test("what a full disk has refused is not done when its message comes a second time")
+    func fullThenRepeated() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"0"}}"#)
+        let message = request(.apply, config("com.example.mail", "1"), "here", world)
+        world.core.store.onFullDisk(after: 0) { world.handle(.messages([message])) }
+        let refusal = try answer("here", world)
+        #expect(!isDone(refusal))
+        world.handle(.messages([message]))
+        #expect(try answer("here", world) == refusal)
+        #expect(try world.core.store.latest().number == 1)
+        world.handle(.messages([request(.apply, config("com.example.mail", "1"), "here", world)]))
+        #expect(try isDone(answer("here", world)))
+    }
 }
