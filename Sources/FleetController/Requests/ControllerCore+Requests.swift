@@ -41,9 +41,7 @@ extension ControllerCore {
             answers.keep(answer, for: key)
             return answer
         } catch let error as Response.Failure {
-            let response = Response(id: request.id, result: .failure(error)).json
-            // The same request, come again, must not be carried out behind the operator's back.
-            answers.keep(response, for: key)
+            let response = refusal(error, of: request, key)
             if verb.isChange, error.code == .conflict || error.code == .notFound || error.code == .expired {
                 do {
                     try store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
@@ -55,14 +53,21 @@ extension ControllerCore {
             }
             return response
         } catch let error as FleetProtocolError {
-            return Response(id: request.id, result: .failure(Response.Failure(error))).json
+            return refusal(Response.Failure(error), of: request, key)
         } catch let error as FleetControllerError where error.code != .corrupt {
             turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
             let failure = Response.Failure(.unavailable, "the controller's store: \(error.message)")
-            let response = Response(id: request.id, result: .failure(failure)).json
-            answers.keep(response, for: key)
-            return response
+            return refusal(failure, of: request, key)
         }
+    }
+
+    /// The same request, come again, must not be carried out behind the operator's back.
+    private mutating func refusal(
+        _ failure: Response.Failure, of request: Request, _ key: AnswerCache.Key
+    ) -> [UInt8] {
+        let response = Response(id: request.id, result: .failure(failure)).json
+        answers.keep(response, for: key)
+        return response
     }
 
     /// Carries out a change in one transaction with the answer to it, then publishes what it has issued.

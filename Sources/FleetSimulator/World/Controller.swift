@@ -291,6 +291,8 @@ final class Controller: BusClient {
         }
     }
 
+    private static func isOfFullDisk(_ text: String) -> Bool { text.contains("disk is full") }
+
     private func perform(_ effects: [ControllerCore.Effect], _ running: Running, _ wasFull: Bool) {
         for effect in effects {
             if let left = effectsLeft {
@@ -324,7 +326,7 @@ final class Controller: BusClient {
                     isFromBackUp = false
                 }
                 if line.message == "repaired" { phase = .serving }
-                if line.level == .error, !wasFull {
+                if line.level == .error, !(wasFull && Self.isOfFullDisk("\(line.details)")) {
                     world.fail(.total, "the controller logs: \(line.message) \(line.details)")
                 }
                 world.say(
@@ -333,7 +335,7 @@ final class Controller: BusClient {
                 )
             case .stop(let reason):
                 world.say(name, "stops: \(reason)")
-                if wasFull {
+                if wasFull, Self.isOfFullDisk(reason) {
                     downFor = 500
                     return crash()
                 }

@@ -15,7 +15,7 @@ struct Conversation {
     /// it is not told again.
     private var settled: [DeliveryKind: Delivery] = [:]
     /// Of these, what it could not be called for: when it can, it is told again.
-    private var unsupported: Set<DeliveryKind> = []
+    private var unsupported: Set<Policy> = []
     /// The agent knows it, and has not stored it yet.
     private var unstored: [Delivery] = []
 
@@ -71,12 +71,9 @@ struct Conversation {
                 isReadyStored = false
             }
             install = registration.install
-            for case .policy(let policy) in unsupported {
-                guard let callback = Callback(of: policy), !implements.contains(callback),
-                    registration.implements.contains(callback)
-                else { continue }
+            let learnt = registration.implements.subtracting(implements)
+            for policy in unsupported where Callback(of: policy).map(learnt.contains) ?? false {
                 settled[.policy(policy)] = nil
-                unsupported.remove(.policy(policy))
             }
             implements = registration.implements
             guard let resume = registration.resume else {
@@ -110,7 +107,7 @@ struct Conversation {
         guard let told = newest[kind], told.number == answer.delivery else { return }
         unstored.removeAll { $0.kind == kind }
         settled[kind] = nil
-        if answer.state == .unsupported { unsupported.insert(kind) } else { unsupported.remove(kind) }
+        if answer.state == .unsupported { unsupported.insert(answer.policy) } else { unsupported.remove(answer.policy) }
         // An error is told again with the next revision.
         if answer.state != .error { unstored.append(told.delivery) }
     }
