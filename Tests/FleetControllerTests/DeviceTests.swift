@@ -193,6 +193,17 @@ struct DeviceTests {
         #expect(!world.topics(of: "control/heartbeat").isEmpty, "it serves")
     }
 
+    @Test("who is woken too early, since the clock was set back meanwhile, asks to be woken again")
+    func earlyWake() throws {
+        let world = try World()
+        world.connect()
+        let next = world.now.advanced(bySeconds: 60)
+        for seconds: Int64 in [30, 30, 59] {
+            let effects = world.core.handle(.tick, at: world.now.advanced(bySeconds: seconds))
+            #expect(effects.contains(.wake(at: next)))
+        }
+    }
+
     @Test("the will of an earlier connection is dropped, and a retained presence is not heard from the device itself")
     func presence() throws {
         let world = try World()

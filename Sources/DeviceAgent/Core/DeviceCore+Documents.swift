@@ -137,6 +137,6 @@ extension DeviceCore {
         refusals.removeAll { $0.topic == topic && $0.reason == reason }
         refusals.append(Status.Refusal(topic: topic, reason: reason, at: now.wall))
         if refusals.count > Status.maximumRefusals { refusals.removeFirst() }
-        batch.reportedApps.formUnion(state.apps.keys)
+        batch.reportedApps.insert(contentsOf: state.apps.keys)
     }
 }

@@ -40,9 +40,9 @@ package struct DeviceCore: Sendable {
         var changes: [StoreChange] = []
         var effects: [DeviceEffect] = []
         var logs: [DeviceEffect] = []
-        var settledApps: Set<AppID> = []
-        var changedApps: Set<AppID> = []
-        var reportedApps: Set<AppID> = []
+        var settledApps = AppList()
+        var changedApps = AppList()
+        var reportedApps = AppList()
         var isPresenceDue = false
         var isClockDue = false
     }
@@ -147,21 +147,21 @@ package struct DeviceCore: Sendable {
 
     /// What is to be done for all that was handled since the last call, in this order: keys, one transaction, the rest.
     package mutating func takeEffects(at now: Now) -> [DeviceEffect] {
-        for app in batch.settledApps.sorted() { deliver(to: app) }
+        for app in batch.settledApps { deliver(to: app) }
         if batch.isPresenceDue { publishPresence(.online, at: now) }
         if let due = session?.reportsDueAt, state.running.total >= due {
             session?.reportsDueAt = nil
             session?.areReportsLive = true
-            batch.reportedApps = Set(state.apps.keys)
+            batch.reportedApps = AppList(state.apps.keys)
         }
         if session?.areReportsLive == true {
-            for app in batch.reportedApps.sorted() { publishStatus(of: app, at: now) }
+            for app in batch.reportedApps { publishStatus(of: app, at: now) }
         }
         if batch.isClockDue {
             batch.changes.append(.clock(state.running, state.contact, highest: state.highest))
             clockSavedAt = state.running.total
         }
-        batch.changes += batch.changedApps.sorted().compactMap { state.apps[$0].map(StoreChange.app) }
+        batch.changes += batch.changedApps.compactMap { state.apps[$0].map(StoreChange.app) }
         var effects = batch.keyEffects
         if !batch.changes.isEmpty { effects.append(.store(batch.changes)) }
         effects += batch.effects + batch.logs

@@ -27,7 +27,7 @@ extension ControllerCore {
                 // Empty is what clearing a topic looks like.
                 guard let address, !message.payload.isEmpty else { continue }
                 do {
-                    if let report = try Report(message, address, in: identity.fleetID) { reports.append(report) }
+                    if let report = try Report(message, address, &known) { reports.append(report) }
                 } catch {
                     refused.add(message.topic, "\(error)")
                 }
@@ -133,7 +133,7 @@ struct Rivals {
 
 extension Report {
     /// Decodes what a device has published; nil for an address where it publishes nothing.
-    fileprivate init?(_ message: ControllerCore.Message, _ address: Address, in fleet: FleetID) throws {
+    fileprivate init?(_ message: ControllerCore.Message, _ address: Address, _ known: inout KnownReports) throws {
         let payload = message.payload
         switch address {
         case .presence(.device(let device)):
@@ -141,7 +141,7 @@ extension Report {
                 device, try Presence(json: payload, limit: Presence.maximumSize), isRetained: message.isRetained)
         case .reply(let device, let app, .status):
             self = .status(
-                try Status(wire: payload, fleet: fleet, device: device, app: app), isRetained: message.isRetained)
+                try Status(wire: payload, device: device, app: app, known: &known), isRetained: message.isRetained)
         case .reply(let device, let app, .event):
             let event = try AppEvent(wire: payload, device: device, app: app)
             self = .event(EventRecord(header: event.header, kind: event.kind.rawValue, body: payload))

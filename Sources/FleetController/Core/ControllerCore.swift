@@ -18,6 +18,8 @@ package struct ControllerCore: ~Copyable {
     /// Answers that have changed nothing, for those who ask again: memory is enough.
     var answers = AnswerCache()
     var schedule = Schedule()
+    /// What devices repeat.
+    var known: KnownReports
     /// When this fleet's controller was found to run elsewhere too.
     var rivals = Rivals()
     /// The latest time that was signed: it only rises, as those who count on it require, also when the clock was set back
@@ -47,6 +49,7 @@ package struct ControllerCore: ~Copyable {
         reservedTime = signedTime
         self.store = store
         self.identity = identity
+        known = KnownReports(in: identity.fleetID)
         self.instance = instance
         self.enrolments = enrolments
         self.isRestoring = isRestoring
@@ -72,7 +75,8 @@ package struct ControllerCore: ~Copyable {
             case .connected: try connected(&turn)
             case .disconnected: phase = .offline
             case .messages(let messages): try receive(messages, &turn)
-            case .tick: break
+            // It has been woken, perhaps early, since the clock was set back meanwhile: the next wake is asked for anew.
+            case .tick: schedule.wake = nil
             case .enrolments(let known): try learn(known, &turn)
             }
             try advance(&turn)

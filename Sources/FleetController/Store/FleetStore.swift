@@ -186,11 +186,15 @@ package final class FleetStore {
     }
 }
 
-/// What the store need not look up again: ids of names, shapes and classes. Emptied when a transaction fails.
+/// What the store need not look up again: ids of names, shapes and classes, and what all reports are judged by. Emptied when
+/// a transaction fails.
 final class StoreCache {
+    var latest: Revision?
+    var session: Int64?
     var devices: [DeviceID: DeviceRow] = [:]
     var apps: [AppID: Int64] = [:]
     var shapes: [ShapeKey: Int64] = [:]
+    var recentShapes = RecentShapes()
     var classes: [ClassKey: Int64] = [:]
 
     struct ShapeKey: Hashable {
@@ -204,9 +208,16 @@ final class StoreCache {
     }
 
     func removeAll() {
+        latest = nil
+        session = nil
         devices.removeAll()
         apps.removeAll()
-        shapes.removeAll()
+        forgetShapes()
         classes.removeAll()
+    }
+
+    func forgetShapes() {
+        shapes.removeAll()
+        recentShapes = RecentShapes()
     }
 }

@@ -16,26 +16,37 @@ extension FleetStore.Transaction {
 
     /// The epoch, and the highest revision that was ever given out.
     func latest() throws -> Revision {
+        if let known = cache.latest { return known }
         guard let row = try row("SELECT epoch, revision FROM meta") else { return .zero }
-        return Revision(epoch: row[0], number: row[1])
+        let latest = Revision(epoch: row[0], number: row[1])
+        cache.latest = latest
+        return latest
     }
 
     func nextRevision() throws -> Revision {
+        cache.latest = nil
         try run("UPDATE meta SET revision = revision + 1")
         return try latest()
     }
 
     func advance(to revision: Revision) throws {
+        cache.latest = nil
         try run("UPDATE meta SET epoch = ?, revision = ?", [revision.epoch, revision.number])
     }
 
     /// Counts a connection of the controller's own: from now on a device is unknown until it is heard.
     func beginSession() throws -> Int64 {
+        cache.session = nil
         try run("UPDATE meta SET session = session + 1")
         return try session()
     }
 
-    func session() throws -> Int64 { try number("SELECT session FROM meta") ?? 1 }
+    func session() throws -> Int64 {
+        if let known = cache.session { return known }
+        let session = try number("SELECT session FROM meta") ?? 1
+        cache.session = session
+        return session
+    }
 
     /// The time up to which hellos and heartbeats may have been signed.
     func signedTime() throws -> Timestamp { Timestamp(milliseconds: try number("SELECT signed_at FROM meta") ?? 0) }

@@ -66,6 +66,13 @@ extension FleetStore.Transaction {
     }
 
     private func shapeID(of status: Status, app: Int64) throws -> Int64 {
+        if let id = cache.recentShapes.id(of: status.policies, app: app) { return id }
+        let id = try storedShapeID(of: status, app: app)
+        cache.recentShapes.add(status.policies, app: app, id: id)
+        return id
+    }
+
+    private func storedShapeID(of status: Status, app: Int64) throws -> Int64 {
         let key = StoreCache.ShapeKey(app: app, text: Shape.key(of: status))
         if let id = cache.shapes[key] { return id }
         let blob = key.text.blob

@@ -100,7 +100,7 @@ extension FleetStore.Transaction {
         try run("DELETE FROM summary WHERE count = 0")
         try run("DELETE FROM shapes WHERE id NOT IN (SELECT shape FROM summary)")
         try run("DELETE FROM classes WHERE id NOT IN (SELECT class FROM summary)")
-        cache.shapes.removeAll()
+        cache.forgetShapes()
         cache.classes.removeAll()
     }
 }

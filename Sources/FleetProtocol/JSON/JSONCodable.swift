@@ -13,8 +13,11 @@ package typealias JSONCodable = JSONReadable & JSONWritable
 
 extension JSONWritable {
     /// The compact JSON text, UTF-8.
-    package var json: [UInt8] {
-        var writer = JSONWriter()
+    package var json: [UInt8] { json(capacity: 256) }
+
+    /// - Parameter capacity: How many bytes it is likely to have.
+    func json(capacity: Int) -> [UInt8] {
+        var writer = JSONWriter(capacity: capacity)
         write(to: &writer)
         return writer.bytes
     }

@@ -1,3 +1,5 @@
+import Glibc
+
 extension JSONReader {
     /// A string, unescaped, as valid UTF-8.
     package mutating func string() throws -> String {
@@ -147,6 +149,17 @@ extension JSONReader {
         guard peek() == byte else { return false }
         position += 1
         return true
+    }
+
+    /// Passes over just these bytes; nothing is read when others follow.
+    mutating func take(_ text: [UInt8]) -> Bool {
+        guard text.count <= bytes.count - position else { return false }
+        let isNext = text.withUnsafeBytes { expected in
+            guard let expected = expected.baseAddress, let next = bytes.baseAddress else { return text.isEmpty }
+            return memcmp(expected, next + position, text.count) == 0
+        }
+        if isNext { position += text.count }
+        return isNext
     }
 
     mutating func skipSpace() {

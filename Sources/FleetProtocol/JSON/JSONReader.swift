@@ -138,6 +138,11 @@ package struct JSONReader: ~Copyable {
         names.removeLast(names.count - mark.names)
     }
 
+    /// What has been read since.
+    func text(from mark: Mark) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(rebasing: bytes[mark.position..<position])
+    }
+
     /// Passes over one value and says where it stands, to read it by ``read(_:_:)`` once its type is known.
     mutating func extent() throws -> Range<Int> {
         skipSpace()

@@ -37,7 +37,7 @@ extension Status: JSONWritable {
 
     /// The wire form, at most ``maximumSize`` bytes: messages are cut until it fits.
     package var wire: [UInt8] {
-        let full = json
+        let full = json(capacity: 2_048)
         if full.count <= Self.maximumSize { return full }
         var copy = self
         copy.agent = Text.printable(agent, limit: 64)
@@ -63,15 +63,26 @@ extension Status: JSONWritable {
 
     /// Reads a status that arrived at the topic of `device` and `app`.
     package init(wire: [UInt8], fleet: FleetID, device: DeviceID, app: AppID) throws {
-        var members = Members(fleet: fleet)
+        var known = KnownReports(in: fleet, limit: 0)
+        try self.init(wire: wire, device: device, app: app, known: &known)
+    }
+
+    /// As above, for many statuses of one fleet: what they have in common is read once.
+    package init(wire: [UInt8], device: DeviceID, app: AppID, known: inout KnownReports) throws {
+        var members = Members()
         try JSONReader.read(wire, limit: Self.maximumSize) { reader in
-            try reader.object { name, value in try members.read(name, &value) }
+            try reader.object { name, value in
+                if name == "policies" {
+                    members.policies = try known.read(from: &value)
+                } else {
+                    try members.read(name, &value)
+                }
+            }
         }
-        self = try members.status(device: device, app: app)
+        self = try members.status(fleet: known.fleet, device: device, app: app)
     }
 
     private struct Members {
-        let fleet: FleetID
         var version: Int64?
         var device: DeviceID?
         var app: AppID?
@@ -121,30 +132,14 @@ extension Status: JSONWritable {
             case "secureServices": secureServices = try value.value()
             case "logLevel": logLevel = try value.value()
             case "events": events = try value.integer()
-            case "policies": policies = try Self.reports(&value, in: fleet)
             case "refusals": refusals = try value.values(limit: Status.maximumRefusals)
             default: break
             }
         }
 
-        static func reports(_ reader: inout JSONReader, in fleet: FleetID) throws -> [PolicyReport] {
-            let none = PolicyReport.Attempt(revision: 0, outcome: .pending, at: Timestamp(milliseconds: 0))
-            var reports = [PolicyReport](
-                repeating: PolicyReport(source: nil, received: 0, applied: nil, attempt: none),
-                count: Policy.allCases.count)
-            var found = 0  // A bit for each.
-            try reader.object { name, value in
-                guard let policy = name.named(Policy.self) else { return }
-                reports[policy.index] = try PolicyReport(from: &value, in: fleet)
-                found |= 1 << policy.index
-            }
-            if let policy = Policy.allCases.first(where: { found & 1 << $0.index == 0 }) {
-                throw FleetProtocolError(.missing, "this member is missing", at: policy.rawValue)
-            }
-            return reports
-        }
-
-        func status(device expectedDevice: DeviceID, app expectedApp: AppID) throws -> Status {
+        func status(
+            fleet: FleetID, device expectedDevice: DeviceID, app expectedApp: AppID
+        ) throws -> Status {
             _ = try required(version, "v")
             guard try required(device, "device") == expectedDevice else {
                 throw FleetProtocolError(.mismatch, "this is not the device of the topic", at: "device")

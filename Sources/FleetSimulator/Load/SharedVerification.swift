@@ -20,14 +20,19 @@ final class SharedVerification: Sendable {
 
     init(_ each: SignatureCheck = .ed25519) { self.each = each }
 
-    /// Trust documents whose signature was found good, each with the key that it was found good by.
+    /// What is for all devices, and whose signature was found good: trust documents and heartbeats, each with the key that
+    /// it was found good by.
     private let trusted = Mutex<[SignedDocument: VerifyingKey]>([:])
+    private static let trustedLimit = 64
 
     private func isTrusted(_ document: SignedDocument, _ key: VerifyingKey) -> Bool {
-        guard document.kind == .trust else { return each.isValid(document, key) }
+        guard document.kind == .trust || document.kind == .heartbeat else { return each.isValid(document, key) }
         if trusted.withLock({ $0[document] == key }) { return true }
         guard each.isValid(document, key) else { return false }
-        trusted.withLock { $0[document] = key }
+        trusted.withLock { trusted in
+            if trusted.count >= Self.trustedLimit { trusted.removeAll(keepingCapacity: true) }
+            trusted[document] = key
+        }
         return true
     }
 

@@ -106,12 +106,15 @@ final class SimulatedDevice {
 
     /// After how long the core's next tick is due, where no timer is set for it or an earlier one yet.
     func takeWake() -> Duration? {
-        let next = core.nextTick
         let total = core.state.running.total
+        let next = Self.nextTick(of: &core)
         guard wakesAt.map({ next < $0 || $0 <= total }) ?? true else { return nil }
         wakesAt = next
         return .milliseconds(next - total + 1)
     }
+
+    /// In its place: to be asked where it is stored, all of the core would be copied first.
+    private static func nextTick(of core: inout DeviceCore) -> Int64 { core.nextTick }
 
     private func count(_ revision: Int64, isNews: Bool) {
         meter.counters.received += 1
@@ -128,6 +131,8 @@ final class SimulatedDevice {
         while true {
             for effect in effects { perform(effect) }
             guard !meter.replies.isEmpty else { return }
+            // While they have the records of the apps, the core would have to copy them.
+            effects = []
             for reply in meter.replies { core.handle(reply, at: now) }
             meter.replies.removeAll(keepingCapacity: true)
             effects = core.takeEffects(at: now)

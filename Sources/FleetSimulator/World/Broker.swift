@@ -79,9 +79,9 @@ enum Filter: Hashable {
     func matches(_ topic: String) -> Bool {
         switch self {
         case .exact(let text): topic == text
-        case .below(let prefix): topic.utf8.starts(with: prefix.utf8)
+        case .below(let prefix): topic.hasPrefix(prefix)
         case .oneLevel(let prefix):
-            topic.utf8.starts(with: prefix.utf8) && !topic.utf8.dropFirst(prefix.utf8.count).contains(UInt8(ascii: "/"))
+            topic.hasPrefix(prefix) && !topic.utf8.dropFirst(prefix.utf8.count).contains(UInt8(ascii: "/"))
         }
     }
 }

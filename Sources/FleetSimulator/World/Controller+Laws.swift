@@ -107,16 +107,20 @@ extension Controller {
         }
     }
 
+    static let heartbeats = Address.heartbeat.topic(in: SimulatedFleet.id)
+    private static let requests = Address.prefix(of: SimulatedFleet.id) + "control/request/"
+    private static let responses = Address.prefix(of: SimulatedFleet.id) + "control/response/"
+
     func noteRequest(_ topic: String, _ payload: [UInt8]) {
-        guard topic.contains("/request/"), let request = try? Request(json: payload, limit: Request.maximumSize) else {
-            return
-        }
+        guard topic.hasPrefix(Self.requests),
+            let request = try? Request(json: payload, limit: Request.maximumSize)
+        else { return }
         notAfter[request.id] = request.notAfter
     }
 
     /// Nothing is done for a request whose time is over.
     func checkAnswers(_ effects: [ControllerCore.Effect]) {
-        for case .publish(let topic, let payload, _) in effects where topic.contains("/response/") {
+        for case .publish(let topic, let payload, _) in effects where topic.hasPrefix(Self.responses) {
             guard let response = try? Response(json: payload, limit: Response.maximumSize),
                 case .success = response.result, done.insert(response.id).inserted
             else { continue }

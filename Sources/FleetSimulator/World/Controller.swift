@@ -10,6 +10,10 @@ final class Controller: BusClient {
     private var running: Running?
     private var connection: Connection?
     private var inbox: [ControllerCore.Message] = []
+    /// The newest alarm that was set, and for when.
+    private var alarm = (number: 0, time: Timestamp?.none)
+    /// When it last sent a heartbeat.
+    private(set) var beatAt: Int64 = 0
     private var isWorkDue = false
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
@@ -305,6 +309,7 @@ final class Controller: BusClient {
                 world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: 0, on: connection)
             case .publish(let topic, let payload, let retain):
                 guard let connection else { continue }
+                if topic == Self.heartbeats { beatAt = world.now }
                 world.say(name, "publishes \(topic)\(payload.isEmpty ? ", empty" : "")")
                 // To verify each takes a tenth of a world's time: in most worlds what the controller's own key has just
                 // signed is taken as signed.
@@ -316,8 +321,12 @@ final class Controller: BusClient {
                     if self.running === running { handle(.enrolments(enrolments)) }
                 }
             case .wake(let time):
-                world.after(time.milliseconds - clock.milliseconds) { [unowned self] in
-                    if self.running === running { handle(.tick) }
+                // One alarm, as the process has: the newest, and once a minute however the clock is set meanwhile.
+                if world.fault == .wakesNotRepeated, time == alarm.time { continue }
+                alarm = (alarm.number + 1, time)
+                let number = alarm.number
+                world.after(min(time.milliseconds - clock.milliseconds, 60_000)) { [unowned self] in
+                    if self.running === running, alarm.number == number { handle(.tick) }
                 }
             case .log(let line):
                 if line.message.hasPrefix("began a new epoch") {

@@ -24,7 +24,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
-    case nobodyAskedAgain, ownMarkerNotRepeated
+    case nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
     case presenceNotTaken, retainedPresenceTaken, willsTaken
     case startsAsRestored, lateRequestsDone
     // Members of the fleet

@@ -15,6 +15,7 @@ extension World {
             let events = try store.events()
             checkPromises(wishes)
             checkOwnPresence()
+            checkHeartbeats()
             controller.checkBases()
             if isForgotten(wishes) { return }
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
@@ -38,8 +39,10 @@ extension World {
                 checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
-                // What the enrolment says is read from there at each start.
-                state.marks = state.marks.filter { $0.value.digest != nil }
+                // What the enrolment says is read from there at each start, and counts where the store has less.
+                for (address, mark) in state.marks where mark.digest == nil {
+                    state.marks[address] = machine.disk.state.marks[address]
+                }
                 if let difference = machine.disk.difference(from: state) {
                     fail(.stored, "\(machine.name): its agent has other \(difference) than its store")
                 }
@@ -101,6 +104,12 @@ extension World {
         if said?.state != .online || said?.connection != controller.instance {
             fail(.presence, "the controller runs, and is said to be \(said.map { "\($0)" } ?? "nowhere")")
         }
+    }
+
+    /// It is heard every minute, or half a minute later when its clock was set back meanwhile.
+    private func checkHeartbeats() {
+        let silence = now - controller.beatAt
+        if silence > 91_000 { fail(.limits, "the controller has not been heard for \(silence) ms") }
     }
 
     private func checkPromises(_ wishes: [FleetStore.Wish]) {

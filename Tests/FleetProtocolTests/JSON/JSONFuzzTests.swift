@@ -11,7 +11,7 @@ struct JSONFuzzTests {
         #""v":2"#, "9007199254740993", "{\"a\":", "[[[[[[[[[[[[[[[[[[", "\\u0000",
     ].map { Array($0.utf8) }
 
-    private static func mutate(_ bytes: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
+    static func mutate(_ bytes: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
         var bytes = bytes
         for _ in 0...Int.random(in: 0...3, using: &generator) {
             let place = Int.random(in: 0...bytes.count, using: &generator)
