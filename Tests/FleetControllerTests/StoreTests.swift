@@ -123,6 +123,12 @@ struct StoreTests {
         #expect(try world.counts(mail, .config).counts.pending == 1)
         world.report(status.moved(to: 99))
         #expect(try world.counts(mail, .auth).counts.applied == 1)
+        // One that was met just now is gone as well.
+        world.report(status.then(.config, from: .all, 0, .unsupported).moved(to: 100))
+        world.pass(seconds: 3_600)
+        world.report(status.moved(to: 101))
+        #expect(world.stopped == nil)
+        #expect(try world.counts(mail, .auth).counts.applied == 1)
     }
 }
 
