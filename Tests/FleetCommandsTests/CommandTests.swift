@@ -38,6 +38,25 @@ struct CommandTests {
         ])
     }
 
+    @Test(
+        "a device is removed; a broker that cannot be told of it is warned of, also when the command is repeated",
+        arguments: [false, true])
+    func remove(_ isElsewhere: Bool) async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture, isBrokerElsewhere: isElsewhere)
+            let controller = try await fleet.controller { _, _ in .success(.object([]), next: nil) }
+            let enrolment = FleetHome.Enrolment(
+                device: DeviceID(unchecked: "till-1"), folder: fleet.folder.path + "/till-1", floors: nil)
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            for _ in 1...2 {
+                let result = try await fleet.fleetctl("device", "remove", "till-1")
+                #expect(result.status == 0 && result.output == "till-1 is removed", "\(result)")
+                #expect(result.errors.contains("warning: the broker was not told") == isElsewhere, "\(result)")
+            }
+            #expect(controller.asked.map { $0.body["incarnation"]?.integerValue } == [1, 1])
+        }
+    }
+
     @Test("applies a file, and waits until everyone has followed")
     func apply() async throws {
         try await withFixture { fixture in

@@ -36,14 +36,21 @@ struct CommandFleet {
     let home: FleetHome
     let broker: TestBroker
 
-    static func start(_ fixture: Fixture) async throws -> CommandFleet {
+    /// - Parameter isBrokerElsewhere: Whether it looks as if the broker ran in another container.
+    static func start(_ fixture: Fixture, isBrokerElsewhere: Bool = false) async throws -> CommandFleet {
         let folder = try fixture.temporaryFolder()
         let home = try FleetHome.create(
             at: folder.path + "/home", fleet: FleetID(unchecked: "demo"), port: try freePort(), brokerUser: "root")
-        let broker = TestBroker(
-            configuration: URL(fileURLWithPath: home.brokerConfigurationPath), port: home.context.port)
+        var configuration = URL(fileURLWithPath: home.brokerConfigurationPath)
+        if isBrokerElsewhere {
+            let copy = folder.appendingPathComponent("elsewhere.conf")
+            try FileManager.default.copyItem(at: configuration, to: copy)
+            configuration = copy
+        }
+        let broker = TestBroker(configuration: configuration, port: home.context.port)
         try await broker.start()
         fixture.onEnd { await broker.stop() }
+        if isBrokerElsewhere { try FileManager.default.removeItem(atPath: home.path + "/broker/data/mosquitto.pid") }
         return CommandFleet(fixture: fixture, folder: folder, home: home, broker: broker)
     }
 

@@ -22,7 +22,7 @@ struct DeviceRemove: AsyncParsableCommand {
         guard let record = try home.record(of: id) else {
             throw CommandError(.refused, "no device \(id) was ever enrolled: `fleetctl get devices` lists them")
         }
-        if record.isEnrolled { try home.removeDevice(id) }
+        let reload = try record.isEnrolled ? home.removeDevice(id) : home.reloadBroker()
         let request = DeviceRequest(device: id, incarnation: record.incarnation)
         do {
             _ = try await fleet.reach { try await $0.ask(.deviceRemove, request) }
@@ -30,6 +30,12 @@ struct DeviceRemove: AsyncParsableCommand {
             throw CommandError(
                 .unreachable,
                 "\(error)\n\(id) can connect no more, but what it reported is still shown: repeat this command later.")
+        }
+        // The controller has answered, so a broker does run: where this command cannot see it.
+        if reload == .notRunning {
+            Terminal.note(
+                "warning: the broker was not told, since it runs where this command cannot see it: send it a SIGHUP, or"
+                    + " \(id) can go on with its password")
         }
         Terminal.print(["\(id) is removed"])
     }

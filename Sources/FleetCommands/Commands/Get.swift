@@ -46,8 +46,8 @@ struct GetDevices: AsyncParsableCommand {
             }
             table.add([
                 name, Cell.text(device["state"]), Cell.time(device["since"]),
-                Cell.text(device["agent"], limit: 24), Cell.text(device["incarnation"]), Cell.text(device["boot"]),
-                Cell.text(device["apps"]),
+                Cell.text(device["agent"], limit: 24), Cell.count(device["incarnation"]), Cell.count(device["boot"]),
+                Cell.count(device["apps"]),
                 TerminalText.line(
                     device["groups"]?.arrayValue?.compactMap(\.stringValue).joined(separator: ",") ?? "", limit: 40),
             ])

@@ -14,6 +14,9 @@ enum Cell {
     /// A count; a dot for zero, so that what is not zero stands out.
     static func count(_ number: Int64) -> String { number == 0 ? "·" : "\(number)" }
 
+    /// The same of an answer's member, which an older controller may not give.
+    static func count(_ value: JSONValue?) -> String { value?.integerValue.map { count($0) } ?? "" }
+
     static func time(_ value: JSONValue?) -> String {
         guard let text = value?.stringValue else { return "" }
         return Timestamp(text)?.tableText ?? TerminalText.line(text, limit: 30)

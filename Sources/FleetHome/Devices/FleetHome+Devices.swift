@@ -79,7 +79,8 @@ extension FleetHome {
     }
 
     /// Takes a device's password away, and with it its connection.
-    package func removeDevice(_ device: DeviceID) throws {
+    @discardableResult
+    package func removeDevice(_ device: DeviceID) throws -> BrokerReload {
         try changing {
             guard let record = try record(of: device), record.isEnrolled else {
                 throw FleetHomeError(
@@ -89,7 +90,7 @@ extension FleetHome {
                 DeviceRecord(
                     device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt, removedAt: .now()),
                 to: "\(device).json")
-            _ = try updateBroker { $0.remove(.device(device)) }
+            return try updateBroker { $0.remove(.device(device)) }
         }
     }
 

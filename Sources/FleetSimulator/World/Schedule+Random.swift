@@ -5,6 +5,7 @@ extension Schedule {
     /// The schedule of a seed.
     package init(seed: UInt64) {
         var random = SplitMix64(seed: seed)
+        let theme = Theme(seed: seed)
         let devices = [1, 1, 1, 2, 2, 3, 4, 8][random.below(8)]
         let apps = 1 + random.below(3)
         let broker: Manners = [.honest, .honest, .honest, .honest, .honest, .lossy, .hostile, .hostile][random.below(8)]
@@ -14,23 +15,57 @@ extension Schedule {
         for _ in 0..<count {
             at += random.chance(40) ? random.milliseconds(0...30) : random.milliseconds(0...2_500)
             // Limits that count minutes need minutes in which little happens.
-            if random.chance(2) { at += random.milliseconds(20_000...400_000) }
-            steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker)))
+            if random.chance(theme.pauses) { at += random.milliseconds(20_000...400_000) }
+            steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker, theme)))
         }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }
 
+/// What a schedule is about. In most of them anything happens; in some a few things, over and over: what goes wrong only when
+/// three rare things meet is met there.
+private struct Theme {
+    /// Kinds of actions, as ``Action`` draws them.
+    private var kinds: [Int] = []
+    private var aspect: Int?
+    private(set) var pauses = 2
+
+    init(seed: UInt64) {
+        var random = SplitMix64(seed: seed ^ 0x7EE3)
+        guard random.chance(25) else { return }
+        // Something has to be wanted for anything to go wrong.
+        kinds = [random.below(38)] + (0...1 + random.below(4)).map { _ in random.below(Action.kinds) }
+        if random.chance(60) { aspect = random.below(5) }
+        if random.chance(50) { pauses = 25 }
+    }
+
+    func kind(_ random: inout SplitMix64) -> Int {
+        if kinds.isEmpty || random.chance(20) { return random.below(Action.kinds) }
+        return kinds[random.below(kinds.count)]
+    }
+
+    func aspect(_ random: inout SplitMix64) -> Int {
+        let any = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4][random.below(11)]
+        guard let aspect, random.chance(80) else { return any }
+        return aspect
+    }
+}
+
 extension Action {
-    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners) {
+    fileprivate static let kinds = 119
+
+    fileprivate init(
+        _ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners, _ theme: Theme
+    ) {
         let device = random.below(devices)
         let app = random.below(apps)
         if broker == .hostile, random.chance(30) {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
-        switch random.below(119) {
-        case 0..<38: self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps))
+        switch theme.kind(&random) {
+        case 0..<38:
+            self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps, theme))
         case 38..<46: self = .crashAgent(device, effects: random.below(12))
         case 46..<48: self = .reboot(device)
         case 48..<50: self = .fillDisk(device)
@@ -73,7 +108,7 @@ extension Action {
 }
 
 extension Change {
-    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int) {
+    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ theme: Theme) {
         let app = random.below(apps)
         let place: Place =
             switch random.below(6) {
@@ -83,7 +118,7 @@ extension Change {
             }
         switch random.below(20) {
         case 0..<14:
-            let aspect = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4][random.below(11)]
+            let aspect = theme.aspect(&random)
             self = .apply(app: app, place, aspect: aspect, variant: random.below(6), isBased: random.chance(15))
         case 14..<16: self = .delete(app: app, place)
         case 16..<19:
