@@ -32,11 +32,11 @@ private struct Theme {
 
     init(seed: UInt64) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
-        guard random.chance(25) else { return }
+        guard random.chance(15) else { return }
         // Something has to be wanted for anything to go wrong.
         kinds = [random.below(38)] + (0...1 + random.below(4)).map { _ in random.below(Action.kinds) }
         if random.chance(60) { aspect = random.below(5) }
-        if random.chance(50) { pauses = 25 }
+        if random.chance(50) { pauses = 12 }
     }
 
     func kind(_ random: inout SplitMix64) -> Int {
