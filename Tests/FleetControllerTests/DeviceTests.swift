@@ -176,6 +176,14 @@ struct DeviceTests {
         _ = try lost(world)
         online([group, meta, membership], trust: 0)
         #expect(try lost(world) == [[.documents]])
+        // One that was issued while the clock was ahead is missed too, and not only when that time has come.
+        world.pass(seconds: 86_400)
+        try world.apply(mail, "all", .config, "{\"values\":{\"a\":\"f\"}}")
+        world.pass(seconds: -86_400)
+        for _ in 0..<20 { world.pass(seconds: 60) }
+        _ = try lost(world)
+        online([group, meta, membership])
+        #expect(try lost(world) == [[.documents]])
     }
 
     @Test("the controller's own marker is said again while it does not come back")

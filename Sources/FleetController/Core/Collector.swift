@@ -144,7 +144,7 @@ struct Collector {
         if let has = presence.documents,
             let wanted = try transaction.documents(
                 for: device.name, apps: presence.apps.map(\.id), trust: identity.trust.version,
-                settledBefore: now.advanced(bySeconds: -Self.settling)),
+                settling: Self.settling, at: now),
             has != wanted
         {
             lost.insert(.documents)

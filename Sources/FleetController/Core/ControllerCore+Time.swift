@@ -8,6 +8,8 @@ extension ControllerCore {
     /// How long what was answered is kept, and how long it is remembered that a document is gone.
     static let answerLife: Int64 = 86_400
     static let tombstoneLife: Int64 = 91 * 86_400
+    /// How long the clock must have gone evenly before anything is forgotten by it.
+    static let evenTime: Int64 = 6 * 3_600
     /// Hellos signed in one turn, so that a fleet that comes back at once does not stop everything else.
     static let helloBatch = 500
 
@@ -20,7 +22,7 @@ extension ControllerCore {
             turn.effects.append(.readEnrolments)
         }
         if Schedule.isDue(schedule.lastHousekeeping, every: Self.housekeepingInterval, at: turn.now) {
-            schedule.lastHousekeeping = turn.now
+            schedule.noteHousekeeping(every: Self.housekeepingInterval, at: turn.now)
             try keepHouse(&turn)
         }
         switch phase {
@@ -111,8 +113,10 @@ extension ControllerCore {
 
     private mutating func keepHouse(_ turn: inout Turn) throws {
         let forgotten = try store.transaction { transaction in
-            try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))
             try transaction.dropUnused()
+            // Not by a clock that somebody has just set to another year.
+            guard schedule.isEven(for: Self.evenTime, at: turn.now) else { return [] as [Address] }
+            try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))
             let old = try transaction.tombstones(issuedBefore: turn.now.advanced(bySeconds: -Self.tombstoneLife))
             for address in old { try transaction.removeDocument(at: address) }
             return old

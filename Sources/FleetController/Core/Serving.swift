@@ -77,7 +77,9 @@ struct Serving {
 
 /// What is due without anything happening.
 struct Schedule {
-    var lastHousekeeping: Timestamp?
+    private(set) var lastHousekeeping: Timestamp?
+    /// Since when the clock has gone evenly, as far as this run has seen.
+    private var evenSince: Timestamp?
     var lastEnrolments: Timestamp?
     var needsEnrolments = true
     /// The home is being read, or could not be; then it is read again.
@@ -86,6 +88,16 @@ struct Schedule {
     var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
     /// What ``ControllerCore/Effect/wake(at:)`` last said.
     var wake: Timestamp?
+
+    mutating func noteHousekeeping(every seconds: Int64, at now: Timestamp) {
+        let isEven = lastHousekeeping.map { $0 <= now && now <= $0.advanced(bySeconds: 2 * seconds) } ?? false
+        if !isEven { evenSince = now }
+        lastHousekeeping = now
+    }
+
+    func isEven(for seconds: Int64, at now: Timestamp) -> Bool {
+        evenSince.map { $0.advanced(bySeconds: seconds) <= now } ?? false
+    }
 
     /// Whether `seconds` have passed since `last`, or the clock was set back behind it.
     static func isDue(_ last: Timestamp?, every seconds: Int64, at now: Timestamp) -> Bool {

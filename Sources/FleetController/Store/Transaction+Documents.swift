@@ -111,9 +111,10 @@ extension FleetStore.Transaction {
         }
     }
 
-    /// What a device with these apps is to have, tombstones left out; nil when some of it was issued after `time`.
+    /// What a device with these apps is to have, tombstones left out; nil when some of it was issued within the last `settling`
+    /// seconds.
     func documents(
-        for device: DeviceID, apps: [AppID], trust: Int64, settledBefore time: Timestamp
+        for device: DeviceID, apps: [AppID], trust: Int64, settling: Int64, at now: Timestamp
     ) throws -> Presence.Documents? {
         let names = JSONValue.array((["_device", "_group"] + apps.map(\.text)).map(JSONValue.string)).jsonText
         var found = Presence.Documents(trust: trust)
@@ -124,8 +125,8 @@ extension FleetStore.Transaction {
                 WHERE layer = ? AND target = ? AND app IN (SELECT value FROM json_each(?))
                 """, [layer.number, layer.target, names])
             for document in documents {
-                let issued: Int64 = document[2]
-                guard issued <= time.milliseconds else { return nil }
+                let issued = Timestamp(milliseconds: document[2])
+                guard Schedule.isDue(issued, every: settling, at: now) else { return nil }
                 if document[1] { found.add(document[0]) }
             }
         }

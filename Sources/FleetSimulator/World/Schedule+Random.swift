@@ -90,7 +90,7 @@ extension Action {
                 effects: random.below(12), downFor: random.milliseconds(isLong ? 60_000...300_000 : 1...3_000))
         case 94..<95: self = .backUpController
         case 95..<96: self = .putBackController
-        case 96..<97: self = .setControllerClock([-3_600, -30, 30, 86_400][random.below(4)])
+        case 96..<97: self = .setControllerClock([-3_600, -30, 86_400, 17_280_000][random.below(4)])
         case 97..<99: self = .stopAgent(device)
         case 99..<103:
             self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
