@@ -36,6 +36,24 @@ struct ReadBackTests {
         #expect(try #require(topics.firstIndex(of: auth)) < hello)
     }
 
+    @Test("what is cleared while the controller looks is put back, though it has been seen")
+    func clearedMeanwhile() throws {
+        let world = try world()
+        let config = world.identity.topic(.desired(.all, mail, .config))
+        world.handle(.disconnected)
+        let effects = world.core.handle(.connected, at: world.now)
+        let marker = try #require(
+            effects.compactMap { effect -> ControllerCore.Message? in
+                guard case .publish(let topic, let payload, false) = effect else { return nil }
+                return ControllerCore.Message(topic: topic, payload: payload, isRetained: false)
+            }.first)
+        let shown = world.retained.map { ControllerCore.Message(topic: $0.key, payload: $0.value, isRetained: true) }
+        let cleared = ControllerCore.Message(topic: config, payload: [], isRetained: false)
+        let repairs = world.core.handle(.messages(shown + [cleared, marker]), at: world.now)
+        let wire = try #require(world.retained[config])
+        #expect(repairs.contains(.publish(topic: config, payload: wire, retain: true)))
+    }
+
     @Test("a broker that has kept everything gets nothing again")
     func intact() throws {
         let world = try world()

@@ -20,8 +20,8 @@ extension ControllerCore {
             case .unknown(let document):
                 if readBack.unknown.count < ReadBack.limit { readBack.unknown.insert(document.address) }
             case .foreign: if readBack.foreign.count < ReadBack.limit { readBack.foreign.insert(message.topic) }
-            case .other(let document): readBack.intact.remove(document.revision.number)
-            case .cleared: break
+            case .other(let document), .cleared(let document?): readBack.intact.remove(document.revision.number)
+            case .cleared(nil): break
             }
         case .serving(var serving):
             phase = .offline
