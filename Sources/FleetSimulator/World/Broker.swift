@@ -87,9 +87,9 @@ enum Filter: Hashable {
 }
 
 /// A broker as nasty as Mosquitto was measured to be: it answers before it saves, loses at a crash what is inside the autosave
-/// window, fires no wills then and gives back old retained messages, drops silently what overflows a queue, grants every
-/// subscription and filters at delivery, shows retained topics in any order, and what goes at QoS 0 before what waits at
-/// QoS 1. A hostile one does worse.
+/// window, fires no wills then and gives back old retained messages, comes back with an old database where somebody puts one,
+/// drops silently what overflows a queue, grants every subscription and filters at delivery, shows retained topics in any order,
+/// and what goes at QoS 0 before what waits at QoS 1. A hostile one does worse.
 final class Broker {
     unowned let world: World
     var manners: Schedule.Manners
@@ -98,6 +98,8 @@ final class Broker {
     private(set) var connections: [Connection] = []
     private(set) var retained: [String: [UInt8]] = [:]
     private var saved: [String: [UInt8]] = [:]
+    /// What was saved before, the newest last.
+    private var olds: [[String: [UInt8]]] = []
     /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
@@ -186,7 +188,8 @@ final class Broker {
 
     func start() { isUp = true }
 
-    func stop(isCrash: Bool, downFor: Int64) {
+    /// - Parameter age: How many savings before the last the database is that it comes back with; it may have none.
+    func stop(isCrash: Bool, downFor: Int64, age: Int = 0) {
         guard isUp else { return }
         isUp = false
         world.say("broker", isCrash ? "is killed" : "stops")
@@ -198,15 +201,20 @@ final class Broker {
             tellLoss(of: connection)
         }
         if isCrash {
+            if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }
             retained = saved
             crashes += 1
         } else {
-            saved = retained
+            save()
         }
         world.after(downFor) { [unowned self] in start() }
     }
 
-    func save() { saved = retained }
+    func save() {
+        olds.append(saved)
+        if olds.count > 4 { olds.removeFirst() }
+        saved = retained
+    }
 
     func saveLater() {
         world.after(world.noise.milliseconds(5_000...60_000)) { [unowned self] in

@@ -160,9 +160,9 @@ extension Action {
             device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
-        case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .saveBroker, .crashController,
-            .fillControllerDisk, .backUpController, .putBackController, .setControllerClock, .question, .renewTrust,
-            .pause:
+        case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .ageBroker, .saveBroker,
+            .crashController, .fillControllerDisk, .backUpController, .putBackController, .setControllerClock,
+            .question, .renewTrust, .pause:
             nil
         }
     }

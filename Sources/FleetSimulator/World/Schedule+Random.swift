@@ -52,7 +52,7 @@ private struct Theme {
 }
 
 extension Action {
-    fileprivate static let kinds = 119
+    fileprivate static let kinds = 120
 
     fileprivate init(
         _ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners, _ theme: Theme
@@ -102,6 +102,7 @@ extension Action {
         case 112..<113: self = .remove(device)
         case 113..<115: self = .enroll(device, isNew: random.chance(40))
         case 115..<116: self = .clone(device)
+        case 119..<120: self = .ageBroker(by: 1 + random.below(4), downFor: random.milliseconds(1...3_000))
         default: self = .pause
         }
     }

@@ -60,6 +60,8 @@ package enum Action: Hashable, Sendable {
     case cutOperator(Int)
     case crashBroker(downFor: Int64)
     case stopBroker(downFor: Int64)
+    /// The broker comes back with the database of so many savings ago, or with none.
+    case ageBroker(by: Int, downFor: Int64)
     case saveBroker
     case crashController(effects: Int, downFor: Int64)
     /// The controller's disk is full for a moment, after so many transactions.

@@ -24,6 +24,7 @@ extension World {
         case .cutOperator(let person): operators[person].cut()
         case .crashBroker(let time): broker.stop(isCrash: true, downFor: time)
         case .stopBroker(let time): broker.stop(isCrash: false, downFor: time)
+        case .ageBroker(let savings, let time): broker.stop(isCrash: true, downFor: time, age: savings)
         case .saveBroker: broker.save()
         case .crashController(let effects, let time):
             controller.downFor = time
