@@ -69,6 +69,27 @@ struct RetirementTests {
         #expect(device.keys == [mail])
     }
 
+    @Test("a retirement that comes before anything is certain is latched too: nothing that is older releases it")
+    func latchedBeforeCertain() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .auth, .auth(.retired, "first"))
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.apply(.device(device.device), mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .auth, .auth(.retired, "second"))
+        try device.connect()
+        #expect(try device.status(mail).authMessage == "second")
+        try device.apply(.all, mail, .auth, .tombstone)
+        try device.disconnect()
+        device.isControllerThere = true
+        try device.connect()
+        #expect(try device.reported(mail).authState == .retired)
+        #expect(try device.reported(mail).authMessage == "second")
+        #expect(device.keys.isEmpty)
+    }
+
     @Test("a document signed again with its old change does not release a retirement")
     func resigned() throws {
         var device = try TestDevice()

@@ -158,5 +158,22 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(3_009, .renewTrust), .init(4_466, .cutOperator(0)), .init(4_496, .fillDisk(0)),
                     .init(5_183, .request(1, .apply(app: 0, .all, aspect: 0, variant: 4, isBased: true))),
                 ])),
+        KeptSchedule(
+            what: "a controller whose clock is set back while nothing happens goes on with its heartbeats",
+            schedule: Schedule(
+                seed: 300_023_826, devices: 2, apps: 1,
+                steps: [
+                    .init(3_011, .request(1, .apply(app: 0, .device(1), aspect: 3, variant: 4, isBased: true))),
+                    .init(5_268, .setControllerClock(86_400)), .init(545_980, .setControllerClock(-30)),
+                ])),
+        KeptSchedule(
+            what: "a later retirement is latched when it takes effect, before anything is certain",
+            schedule: Schedule(
+                seed: 1_500_955, devices: 1, apps: 2,
+                steps: [
+                    .init(6_241, .request(1, .apply(app: 1, .device(0), aspect: 0, variant: 5, isBased: false))),
+                    .init(6_242, .request(1, .apply(app: 1, .all, aspect: 0, variant: 5, isBased: true))),
+                    .init(12_749, .remove(0)), .init(17_206, .enroll(0, isNew: false)),
+                ])),
     ]
 }

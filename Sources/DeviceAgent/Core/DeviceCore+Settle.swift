@@ -180,14 +180,15 @@ extension DeviceCore {
         )
     }
 
-    /// Ends a retirement when an auth document that was changed after it decides. Keys begin anew.
+    /// Ends a retirement when an auth document that was changed after it decides. Keys begin anew. A later retirement takes
+    /// its place at once, as it takes effect: what was changed before that one releases nothing any more.
     private mutating func releaseLatch(_ app: inout AppRecord, by deciding: KeptDocument?, _ isCertain: Bool) {
-        guard let latch = app.latch, let deciding, deciding.change > latch.change, isCertain,
+        guard let latch = app.latch, let deciding, deciding.change > latch.change,
             case .aspect(let value) = deciding.content, value.problems.isEmpty
         else { return }
         if deciding.isRetirement {
             app.latch = AppRecord.Latch(change: deciding.change, reason: .policy, message: deciding.authMessage)
-        } else {
+        } else if isCertain {
             app.latch = nil
             app.hasKeys = true
             batch.keyEffects.append(.createKeys(app.id))

@@ -195,6 +195,16 @@ extension Machine {
         world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")
     }
 
+    /// The retirement that is in force is latched, or a later one: nothing that is older ends it.
+    private func checkIsLatched(_ app: AppRecord) {
+        guard app.authState == .retired, app.authReason == .policy, let source = app[.auth].source,
+            let change = watch.changes[source], watch.authorizations[app.id]?[change] == .retired,
+            app.latch.map({ $0.change < change }) ?? true
+        else { return }
+        let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
+        world.fail(.latched, "\(name)/\(app.id): retired by \(source.path), changed at \(change), and \(latch)")
+    }
+
     /// What is out of contact by its own account has been so for long enough.
     private func checkOutOfContact(_ app: AppRecord, was old: AppRecord) {
         guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack else { return }
@@ -241,6 +251,7 @@ extension Machine {
         visit(old, app)
         checkOutOfContact(app, was: old)
         checkLatch(app, was: old)
+        checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {
             watch.limitsSince[id] = world.now
         }
