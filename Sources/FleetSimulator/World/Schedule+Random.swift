@@ -80,7 +80,10 @@ extension Action {
         case 70..<77: self = .cutDevice(device, noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
         case 77..<79: self = .cutController(noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
         case 79..<80: self = .cutOperator(random.below(Schedule.operators))
-        case 80..<84: self = .crashBroker(downFor: random.milliseconds(1...3_000))
+        case 80..<84:
+            let time = random.milliseconds(1...3_000)
+            // Now and then for two minutes: longer than anybody's alarm.
+            self = .crashBroker(downFor: time > 2_900 ? time * 40 : time)
         case 84..<85: self = .stopBroker(downFor: random.milliseconds(1...3_000))
         case 85..<88: self = .saveBroker
         case 88..<89: self = .fillControllerDisk(after: random.below(4))
