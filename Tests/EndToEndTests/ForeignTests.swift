@@ -55,7 +55,7 @@ struct ForeignTests {
             _ = try await fleet.startAgent("till-1")
             let welcome: @Sendable (JSONValue) -> Bool = { $0["frame"]?["type"] == "welcome" }
             try await said.first("received", where: welcome)
-            let registration = try await said.first("sent")
+            let registration = try await said.first("sent") { $0["frame"]?["type"] == "register" }
             #expect(registration["frame"]?["resume"]?["acknowledgements"]?.arrayValue?.count == 7)
             try await fleet.apply(app, "device/till-1", "{config: {after: restart}}", ["--wait=20s"])
             try await said.first("callback") { $0["value"]?["after"] == "restart" }
