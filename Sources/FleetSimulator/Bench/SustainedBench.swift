@@ -49,7 +49,7 @@ struct SustainedBench {
                 try await BusBench.change(number, controller)
             }
             progress = try await bus.devices.ask("progress")
-            // To ask without a pause would cost the simulator a tenth of its time; a change takes much longer.
+            // To ask without a pause would take time of the simulator that is measured; a change takes much longer.
             try await Task.sleep(for: .milliseconds(5))
         }
         _ = try? await bus.devices.wait(for: "the answers", within: .seconds(60)) {
