@@ -10,16 +10,17 @@ enum Output {
 
     /// `{"event":"…", …}`
     static func write(_ event: String, _ members: KeyValuePairs<String, JSONValue?> = [:]) {
+        queue.sync { print(event, members) }
+    }
+
+    private static func print(_ event: String, _ members: KeyValuePairs<String, JSONValue?>) {
         var all = [JSONValue.Member("event", .string(event))]
         for (name, value) in members { if let value { all.append(JSONValue.Member(name, value)) } }
-        let line = JSONValue.object(all).json + [UInt8(ascii: "\n")]
-        queue.sync {
-            var rest = line[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-                if count <= 0, errno != EINTR { return }
-                rest = rest.dropFirst(max(0, count))
-            }
+        var rest = (JSONValue.object(all).json + [UInt8(ascii: "\n")])[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count <= 0, errno != EINTR { return }
+            rest = rest.dropFirst(max(0, count))
         }
     }
 
@@ -42,22 +43,25 @@ enum Output {
         }
     }
 
+    /// Reads them and writes them at once: what a callback says of a later value comes behind them.
     static func write(propertiesOf app: AppConnect) {
         do {
-            write(
-                "properties",
-                [
-                    "isReady": .bool(app.isReady), "managedPolicy": .name(try app.managedPolicy),
-                    "authState": .name(try app.authState), "authMessage": .string(try app.authMessage),
-                    "authReason": .name(try app.authReason), "pasteboardPolicy": .name(try app.pasteboardPolicy),
-                    "openInPolicy": .name(try app.openInPolicy), "openInWhitelist": .apps(try app.openInWhitelist),
-                    "openFromPolicy": .name(try app.openFromPolicy),
-                    "openFromWhitelist": .apps(try app.openFromWhitelist),
-                    "printPolicy": .name(try app.printPolicy),
-                    "secureFileIOPolicy": .name(try app.secureFileIOPolicy), "config": .texts(try app.config),
-                    "secureServicesAvailability": .name(app.secureServicesAvailability),
-                    "logLevel": .name(app.logLevel),
-                ])
+            try queue.sync {
+                print(
+                    "properties",
+                    [
+                        "isReady": .bool(app.isReady), "managedPolicy": .name(try app.managedPolicy),
+                        "authState": .name(try app.authState), "authMessage": .string(try app.authMessage),
+                        "authReason": .name(try app.authReason), "pasteboardPolicy": .name(try app.pasteboardPolicy),
+                        "openInPolicy": .name(try app.openInPolicy), "openInWhitelist": .apps(try app.openInWhitelist),
+                        "openFromPolicy": .name(try app.openFromPolicy),
+                        "openFromWhitelist": .apps(try app.openFromWhitelist),
+                        "printPolicy": .name(try app.printPolicy),
+                        "secureFileIOPolicy": .name(try app.secureFileIOPolicy), "config": .texts(try app.config),
+                        "secureServicesAvailability": .name(app.secureServicesAvailability),
+                        "logLevel": .name(app.logLevel),
+                    ])
+            }
         } catch {
             write(error: error)
         }

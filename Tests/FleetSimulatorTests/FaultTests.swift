@@ -22,7 +22,7 @@ struct FaultTests {
         .changesNotPublished: 44, .tombstonesNotPublished: 1, .membershipNotPublished: 7, .metaNotPublished: 3_248,
         .trustNotPublished: 13, .lostIgnored: 10, .reportedNotSaid: 33, .documentsNotSaid: 10,
         .markersNotRepeated: 33, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 60, .wakesNotRepeated: 24_130,
-        .presenceNotTaken: 6,
+        .replacedNotPutBack: 1_340, .presenceNotTaken: 6,
         .retainedPresenceTaken: 1, .willsTaken: 22, .removedNotCleared: 20, .enrolmentsNotRead: 5,
         .incarnationNotRaised: 19, .startsAsRestored: 1, .lateRequestsDone: 30, .appsNotNamed: 5,
         .callbacksOverlap: 5, .installationsConfused: 5,

@@ -175,5 +175,35 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(6_242, .request(1, .apply(app: 1, .all, aspect: 0, variant: 5, isBased: true))),
                     .init(12_749, .remove(0)), .init(17_206, .enroll(0, isNew: false)),
                 ])),
+        KeptSchedule(
+            what: "what a broker has kept of a device that was taken out is not shown when that is enrolled again",
+            schedule: Schedule(
+                seed: 1, devices: 1, apps: 1,
+                steps: [
+                    .init(5_000, .saveBroker), .init(6_000, .remove(0)), .init(9_000, .enroll(0, isNew: false)),
+                    .init(9_010, .unplug(0, 60_000)), .init(12_000, .crashBroker(downFor: 500)),
+                    .init(20_000, .pause),
+                ])),
+        KeptSchedule(
+            what: "an app that retires itself, and is retired later in the same moment, loosens nothing",
+            schedule: Schedule(
+                seed: 85_003_160, devices: 1, apps: 1,
+                steps: [
+                    .init(407, .request(1, .group(0, priority: 0, members: 1))),
+                    .init(419, .request(0, .group(1, priority: 0, members: 0))),
+                    .init(421, .request(1, .apply(app: 0, .all, aspect: 2, variant: 5, isBased: false))),
+                    .init(437, .request(0, .apply(app: 0, .all, aspect: 0, variant: 4, isBased: true))),
+                    .init(1_384, .request(0, .apply(app: 0, .all, aspect: 4, variant: 3, isBased: false))),
+                    .init(3_042, .request(0, .apply(app: 0, .group(1), aspect: 2, variant: 1, isBased: false))),
+                    .init(4_559, .request(0, .apply(app: 0, .device(0), aspect: 4, variant: 5, isBased: true))),
+                    .init(6_309, .request(0, .apply(app: 0, .all, aspect: 0, variant: 4, isBased: false))),
+                    .init(6_429, .request(0, .apply(app: 0, .group(0), aspect: 0, variant: 1, isBased: false))),
+                    .init(7_241, .request(1, .deleteGroup(0))), .init(9_048, .stopAgent(0)),
+                    .init(9_078, .retire(0, 0)),
+                    .init(9_160, .request(0, .apply(app: 0, .all, aspect: 3, variant: 5, isBased: true))),
+                    .init(9_177, .request(0, .apply(app: 0, .all, aspect: 3, variant: 1, isBased: false))),
+                    .init(9_573, .request(0, .group(1, priority: 0, members: 1))),
+                    .init(10_808, .request(0, .apply(app: 0, .all, aspect: 0, variant: 5, isBased: true))),
+                ])),
     ]
 }

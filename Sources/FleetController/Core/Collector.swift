@@ -216,11 +216,18 @@ struct Collector {
 
     // MARK: The device that speaks
 
-    /// The device's row, made when it is new; nil for one that was removed, whose `topic` is to be cleared.
+    /// The device's row, made when it is new; nil for one that was removed, and for what an incarnation that was removed has
+    /// left at a broker: its `topic` is to be cleared. Events have none: a device keeps those of its earlier incarnations.
     private mutating func device(
         _ name: DeviceID, incarnation: Int64, boot: Int64, topic: String?
     ) throws -> DeviceRow? {
-        if let known = try transaction.device(name) { return known }
+        if let known = try transaction.device(name) {
+            guard let topic, incarnation < known.enrolled ?? .max,
+                try transaction.wasRemoved(name, incarnation: incarnation)
+            else { return known }
+            leftovers.append(topic)
+            return nil
+        }
         if let removed = try transaction.removedIncarnation(of: name) {
             guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
                 if let topic { leftovers.append(topic) }

@@ -6,9 +6,18 @@ struct Progress {
     /// How many of the missing are named.
     static let named = 20
 
-    private var rows: [StatusRow] = []
-    private var waiting: [JSONValue] = []
+    private(set) var rows: [StatusRow] = []
+    private(set) var waiting: [Waiting] = []
     private let session: Int64
+
+    /// Something that is still to come.
+    struct Waiting {
+        let device: DeviceID
+        let app: AppID
+        let policy: Policy
+        let outcome: Outcome
+        let isOnline: Bool
+    }
 
     /// Whom the documents about a policy speak to.
     private enum Scope: Hashable {
@@ -46,7 +55,14 @@ struct Progress {
         Answer(
             JSONValue.object([
                 "rows": .array(rows.map { row in (try? JSONValue(json: row.json, limit: 4_096)) ?? .null }),
-                "waiting": .array(waiting),
+                "waiting": .array(
+                    waiting.map {
+                        .object([
+                            "device": .string($0.device.text), "app": .string($0.app.text),
+                            "policy": .string($0.policy.rawValue), "outcome": .string($0.outcome.rawValue),
+                            "online": .bool($0.isOnline),
+                        ])
+                    }),
             ]))
     }
 
@@ -97,10 +113,8 @@ struct Progress {
     private mutating func add(_ device: DeviceRow, _ app: AppID, _ policy: Policy, _ outcome: Outcome) {
         guard waiting.count < Self.named else { return }
         waiting.append(
-            .object([
-                "device": .string(device.name.text), "app": .string(app.text), "policy": .string(policy.rawValue),
-                "outcome": .string(outcome.rawValue),
-                "online": .bool(Connectivity(state: device.state, session: session) == .online),
-            ]))
+            Waiting(
+                device: device.name, app: app, policy: policy, outcome: outcome,
+                isOnline: Connectivity(state: device.state, session: session) == .online))
     }
 }

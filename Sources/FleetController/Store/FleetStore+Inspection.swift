@@ -46,6 +46,28 @@ extension FleetStore {
         try transaction { try $0.statuses(in: fleet, app: nil, device: nil, after: 0, limit: 100_000).map(\.status) }
     }
 
+    /// Where the newest report of each device-app stands.
+    package func orders() throws -> [DeviceApp: ReportOrder] {
+        try transaction { transaction in
+            var orders: [DeviceApp: ReportOrder] = [:]
+            for row in try transaction.rows(
+                """
+                SELECT devices.name, apps.name, device_apps.incarnation, device_apps.boot, seq FROM device_apps
+                JOIN devices ON devices.id = device_apps.id >> 16 JOIN apps ON apps.id = device_apps.id & 65535
+                """)
+            {
+                let place = DeviceApp(device: DeviceID(unchecked: row[0]), app: AppID(unchecked: row[1]))
+                orders[place] = ReportOrder(incarnation: row[2], boot: row[3], sequence: row[4])
+            }
+            return orders
+        }
+    }
+
+    package struct DeviceApp: Hashable, Sendable {
+        package let device: DeviceID
+        package let app: AppID
+    }
+
     /// What is known of a device beside its apps.
     package struct KnownDevice: Hashable, Sendable {
         /// The newest that it has spoken of.
@@ -106,6 +128,25 @@ extension FleetStore {
             let tally = try Tally.of(app, transaction, now: now)
             return Policy.allCases.map(tally.row)
         }
+    }
+
+    /// A device that has still to answer to what is wanted of one of its apps.
+    package struct Waiting: Hashable, Sendable {
+        package let device: DeviceID
+        package let policy: Policy
+
+        package init(device: DeviceID, policy: Policy) {
+            self.device = device
+            self.policy = policy
+        }
+    }
+
+    /// What operators are told of how far some documents have come, and some of the devices that are waited for.
+    package func progress(
+        of selector: DocumentSelector, at now: Timestamp
+    ) throws -> (rows: [StatusRow], waiting: [Waiting]) {
+        let progress = try transaction { try Progress($0, SelectionRequest(documents: [selector]), now: now) }
+        return (progress.rows, progress.waiting.map { Waiting(device: $0.device, policy: $0.policy) })
     }
 
     /// Runs `body` on a disk that is full after so many of its transactions, until it returns.

@@ -70,6 +70,14 @@ extension FleetStore.Transaction {
         try number("SELECT 1 FROM removed_devices WHERE name = ? AND incarnation >= ?", [name.text, incarnation]) != nil
     }
 
+    /// Whether this incarnation was removed, also when the device is enrolled again since. A store of earlier versions did
+    /// not note which one it was.
+    func wasRemoved(_ name: DeviceID, incarnation: Int64) throws -> Bool {
+        try number(
+            "SELECT 1 FROM removed_devices WHERE name = ? AND incarnation BETWEEN ? AND ?",
+            [name.text, incarnation, JSONValue.largestInteger - 1]) != nil
+    }
+
     func readmit(_ name: DeviceID) throws {
         try run("UPDATE removed_devices SET is_back = 1 WHERE name = ?", [name.text])
     }

@@ -10,6 +10,7 @@ extension FleetHome {
     package func reloadBroker() throws -> BrokerReload {
         var told: [Int32] = []
         for pid in runningBrokers() {
+            try waitUntilStarted(pid)
             if kill(pid, SIGHUP) == 0 {
                 told.append(pid)
             } else if errno != ESRCH {
@@ -20,6 +21,30 @@ extension FleetHome {
             }
         }
         return told.isEmpty ? .notRunning : .signalled(pids: told)
+    }
+
+    /// A Mosquitto that has yet to read its database would be ended by the signal: it names its process before it handles
+    /// that.
+    private func waitUntilStarted(_ pid: Int32) throws {
+        for _ in 0..<1_000 {
+            guard Self.isEndedByHangup(pid) else { return }
+            usleep(10_000)
+        }
+        throw FleetHomeError(
+            .unwritable, "the broker (process \(pid)) has been starting for 10 s, and cannot be told to read its files",
+            remedy: "send it a SIGHUP when it has started")
+    }
+
+    private static func isEndedByHangup(_ pid: Int32) -> Bool {
+        let text = (try? Folder("/proc/\(pid)").read("status", limit: 1 << 16)) ?? []
+        let status = String(decoding: text, as: UTF8.self)
+        func field(_ name: String) -> String? {
+            let line = status.split(separator: "\n").first { $0.hasPrefix(name) }
+            return line.map { trimmed(Array($0.dropFirst(name.count).utf8)) }
+        }
+        guard let handled = field("SigCgt:").flatMap({ UInt64($0, radix: 16) }) else { return false }
+        // One that has ended and was not waited for handles nothing any more.
+        return handled >> UInt64(SIGHUP - 1) & 1 == 0 && field("State:")?.first != "Z"
     }
 
     /// Every Mosquitto that the broker's pid file names or that was started with the home's configuration: the pid file

@@ -58,10 +58,15 @@ extension Controller {
 
     func altered(_ effects: [ControllerCore.Effect]) -> [ControllerCore.Effect] {
         let isRepair = effects.contains { if case .log(let line) = $0 { line.message == "repaired" } else { false } }
+        let putBack: [String] = effects.compactMap { effect in
+            guard case .log(let line) = effect, line.message.hasPrefix("put back") else { return nil }
+            return line.details["topic"].map { "\($0)" }
+        }
         return effects.compactMap { effect in
             guard case .publish(let topic, let payload, let retain) = effect else { return effect }
             switch world.fault {
             case .removedNotCleared: return payload.isEmpty && !topic.contains("/desired/") ? nil : effect
+            case .replacedNotPutBack: return putBack.contains(topic) ? nil : effect
             case .noRepair: return isRepair && topic.contains("/desired/") ? nil : effect
             case .tombstonesNotPublished: return isTombstone(payload, topic) ? nil : effect
             case .membershipNotPublished: return topic.hasSuffix("/_device/membership") ? nil : effect

@@ -20,8 +20,13 @@ struct PresenceWatch {
     private var newest: [DeviceID: ReportOrder] = [:]
     /// Devices that came back from before their newest start, in the messages of this moment: two run.
     private(set) var doubled: [DeviceID: ReportOrder] = [:]
+    /// The messages of this moment have shown what the broker has kept.
+    var isReadingBack = false
+    /// Devices that have left, or come, in the messages of this moment.
+    private(set) var changed: Set<DeviceID> = []
 
     mutating func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, at now: Int64) {
+        isReadingBack = isReadingBack || isRetained
         switch Address(topic: topic, in: SimulatedFleet.id) {
         case .presence(.device(let device)):
             isNew = true
@@ -38,7 +43,7 @@ struct PresenceWatch {
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
-                present[device] = said
+                if present.updateValue(said, forKey: device)?.connection != said.connection { changed.insert(device) }
             case .offline:
                 if announced[device]?.connection == said.connection { announced[device] = nil }
                 guard let known = present[device] else { return }
@@ -49,6 +54,7 @@ struct PresenceWatch {
                     guard starts[device].map({ $0 <= start }) ?? true else { return }
                     heard.remove(device)
                     gone.insert(device)
+                    changed.insert(device)
                 } else if start > known.start {
                     // Of a later start, whose coming the broker may have lost: nobody knows.
                     present[device] = nil
@@ -78,6 +84,7 @@ struct PresenceWatch {
     mutating func checked() {
         isNew = false
         doubled = [:]
+        changed = []
     }
 }
 
@@ -90,8 +97,13 @@ extension Controller {
     /// Who is shown as connected has spoken, and who has spoken last is shown.
     func checkPresences() {
         guard watch.isNew, isUp, world.violation == nil else { return }
-        let doubled = watch.doubled
+        let (doubled, changed) = (watch.doubled, watch.changed)
         watch.checked()
+        for device in changed.sorted() where watch.gone.contains(device) && enrolments[device] != nil {
+            guard let known = try? store.device(device), known.since != clock else { continue }
+            let since = known.since.map { "\($0)" } ?? "ever"
+            world.fail(.presence, "\(device) has left now, and is shown as gone since \(since)")
+        }
         for (device, newest) in doubled.sorted(by: { $0.key < $1.key }) where enrolments[device] != nil {
             guard let known = try? store.device(device), known.incarnation == newest.incarnation else { continue }
             if known.warning == nil {
@@ -107,26 +119,60 @@ extension Controller {
         }
     }
 
+    /// What a broker has kept from before puts nothing back, also of a device that was taken out and enrolled again.
+    func checkOrders() {
+        guard watch.isReadingBack, isUp, world.violation == nil, let stored = try? store.orders() else { return }
+        watch.isReadingBack = false
+        for (place, order) in stored.sorted(by: { ($0.key.device, $0.key.app) < ($1.key.device, $1.key.app) }) {
+            if let before = orders[place], order < before {
+                world.fail(.order, "the status of \(place.app) on \(place.device) went from \(before) back to \(order)")
+            }
+            if let last = removed[place.device], order.incarnation <= last {
+                world.fail(.gone, "\(place.device) was taken out of the fleet, and its status \(order) is shown again")
+            }
+        }
+        orders.merge(stored) { max($0, $1) }
+    }
+
     static let heartbeats = Address.heartbeat.topic(in: SimulatedFleet.id)
     private static let requests = Address.prefix(of: SimulatedFleet.id) + "control/request/"
     private static let responses = Address.prefix(of: SimulatedFleet.id) + "control/response/"
 
     func noteRequest(_ topic: String, _ payload: [UInt8]) {
         guard topic.hasPrefix(Self.requests),
+            case .request(_, let verb)? = Address(topic: topic, in: SimulatedFleet.id),
             let request = try? Request(json: payload, limit: Request.maximumSize)
         else { return }
-        notAfter[request.id] = request.notAfter
+        asked[request.id] = Asked(verb: verb, body: request.body.json, notAfter: request.notAfter)
     }
 
-    /// Nothing is done for a request whose time is over.
+    /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose
+    /// time is over.
     func checkAnswers(_ effects: [ControllerCore.Effect]) {
+        var isChanged = false
         for case .publish(let topic, let payload, _) in effects where topic.hasPrefix(Self.responses) {
             guard let response = try? Response(json: payload, limit: Response.maximumSize),
-                case .success = response.result, done.insert(response.id).inserted
+                let request = asked[response.id]
             else { continue }
-            if let last = notAfter[response.id], last < clock {
-                world.fail(.answered, "a request was done after its time")
+            do {
+                if let problem = try desired.answered(response, to: request.verb, request.body) {
+                    world.fail(.answered, problem)
+                }
+            } catch {
+                world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
+            guard case .success = response.result, done.insert(response.id).inserted else { continue }
+            isChanged = isChanged || request.verb.isChange
+            if request.notAfter < clock { world.fail(.answered, "a request was done after its time") }
+        }
+        if isChanged { checkDesired() }
+    }
+
+    func checkDesired() {
+        do {
+            if let difference = try desired.difference(from: store) { world.fail(.answered, difference) }
+        } catch {
+            world.fail(.total, "\(error)")
         }
     }
 

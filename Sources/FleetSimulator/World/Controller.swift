@@ -41,14 +41,28 @@ final class Controller: BusClient {
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
-    /// Until when each request may be done, and those that were.
-    var notAfter: [RandomID: Timestamp] = [:]
+    /// The requests that have come, and those that were done.
+    var asked: [RandomID: Asked] = [:]
     var done: Set<RandomID> = []
+    /// Where the newest report of each device-app stands that its store has had.
+    var orders: [FleetStore.DeviceApp: ReportOrder] = [:]
+    /// Through which incarnation each device was taken out of the fleet, as operators were answered.
+    var removed: [DeviceID: Int64] = [:]
+    /// What its store must say is desired, and what its backup must.
+    var desired = DesiredModel()
+    private var backedUpDesired = DesiredModel()
     private(set) var phase = Phase.offline
     /// It was started with --restored, and has not begun its epoch yet.
     private var isRestoring = false
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
+
+    struct Asked {
+        let verb: Verb
+        let body: [UInt8]
+        /// Until when it may be done.
+        let notAfter: Timestamp
+    }
 
     /// One run of the process.
     private final class Running {
@@ -134,7 +148,10 @@ final class Controller: BusClient {
 
     func fillDisk(after transactions: Int) { roomLeft = transactions }
 
-    func takeBackUp() { backUp = try? FleetStore(copying: store) }
+    func takeBackUp() {
+        guard let copy = try? FleetStore(copying: store) else { return }
+        (backUp, backedUpDesired) = (copy, desired)
+    }
 
     func putBack() {
         guard let backUp, let copy = try? FleetStore(copying: backUp) else { return }
@@ -155,7 +172,9 @@ final class Controller: BusClient {
         promises = promises.filter { $0.value <= latest }
         based = []
         answered = [:]
-        store = copy
+        (store, desired) = (copy, backedUpDesired)
+        orders = [:]
+        removed = [:]
         isFromBackUp = true
         putBacks += 1
         world.after(1_000) { [unowned self] in start(isRestoring: false) }
@@ -284,6 +303,7 @@ final class Controller: BusClient {
         case .messages:
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
+            checkOrders()
         case .tick, .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }

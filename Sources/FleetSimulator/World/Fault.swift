@@ -25,7 +25,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
     case nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
-    case presenceNotTaken, retainedPresenceTaken, willsTaken
+    case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
     case startsAsRestored, lateRequestsDone
     // Members of the fleet
     case removedNotCleared, enrolmentsNotRead, incarnationNotRaised

@@ -11,11 +11,13 @@ extension Machine {
         if core.trust.version < watch.trust {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }
+        let retiring = Set(
+            events.compactMap { if case .frame(let link, .retire) = $0 { watch.links[link.number] } else { nil } })
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {
                 checkTold(app, in: changes)
-                check(app)
+                check(app, isRetiring: retiring.contains(app.id))
             }
         }
         watch.isMakingKeys = []
@@ -245,7 +247,8 @@ extension Machine {
         watch.keys[app] = disk.keys[app]
     }
 
-    private func check(_ app: AppRecord) {
+    /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
+    private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
         guard let old = watch.records.updateValue(app, forKey: id) else { return }
         visit(old, app)
@@ -263,7 +266,7 @@ extension Machine {
         for policy in Policy.allCases {
             let (was, now) = (old[policy], app[policy])
             if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
-                !isOwn(now.value), app.latch?.reason != .selfRetired, !watch.isCertain(id)
+                !isOwn(now.value), app.latch?.reason != .selfRetired, !isRetiring, !watch.isCertain(id)
             {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")

@@ -75,11 +75,14 @@ extension World {
     /// What `fleetctl device remove` does last, and again when nobody has answered.
     func finishRemoval(of machine: Machine) {
         let putBacks = controller.putBacks
-        let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation)
+        let incarnation = machine.enrollment.incarnation
+        let request = DeviceRequest(device: machine.id, incarnation: incarnation)
         operators[0].ask(.deviceRemove, json(request)) { [unowned self] result in
             if case .failure = result { return }
             // An answer from before a backup was put back speaks of what is lost with the rest.
-            if controller.putBacks == putBacks { machine.isRemovalUnfinished = false }
+            guard controller.putBacks == putBacks else { return }
+            machine.isRemovalUnfinished = false
+            controller.removed[machine.id] = incarnation
         }
     }
 
@@ -98,6 +101,8 @@ extension World {
     private static let questions: [Verb] = [.groups, .devices, .apps, .policies, .status, .progress, .history]
 
     private func ask(_ person: Operator, _ change: Change) {
+        // How exactly it is asked for.
+        var manner = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
         switch change {
         case .apply(let app, let place, let aspect, let variant, let isBased):
             let aspect = Aspect.allCases[aspect]
@@ -105,20 +110,46 @@ extension World {
             let address = Address.desired(layer, appID(app), aspect)
             let basedOn =
                 isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
-            let request = ApplyRequest(changes: [
-                .init(
+            var changes = [
+                ApplyRequest.Change(
                     app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant, for: appID(app)),
                     basedOn: basedOn ?? nil)
-            ])
+            ]
+            if manner.chance(10) {
+                // Now and then the same again, which is refused with all the rest.
+                let other = Aspect.allCases[manner.below(Aspect.allCases.count)]
+                let value = value(of: other, (variant + 1) % 6, for: appID(app))
+                changes.append(.init(app: appID(app), layer: layer, aspect: other, value: value))
+            }
+            let request = ApplyRequest(changes: changes, isAgain: manner.chance(10))
             person.ask(.apply, json(request), basedOn: (basedOn ?? nil).map { (address, $0) })
         case .delete(let app, let place):
-            person.ask(
-                .delete, json(SelectionRequest(documents: [.init(app: appID(app), layer: layer(place), aspect: nil)])))
+            let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
+            let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)
+            person.ask(.delete, json(SelectionRequest(documents: [selector])))
         case .group(let group, let priority, let members):
             let devices = machines.filter { members >> $0.number & 1 == 1 }.map(\.id)
-            person.ask(.groupSet, json(GroupRequest(group: groupID(group), priority: priority, devices: devices)))
+            var request = GroupRequest(group: groupID(group), priority: priority, devices: devices)
+            if manner.chance(30) {
+                let others = machines.filter { members >> $0.number & 1 == 0 && manner.chance(50) }.map(\.id)
+                request = GroupRequest(
+                    group: groupID(group), priority: manner.chance(50) ? priority : nil, add: devices, remove: others)
+            }
+            person.ask(.groupSet, json(request))
         case .deleteGroup(let group): person.ask(.groupDelete, json(GroupRequest(group: groupID(group))))
         }
+    }
+
+    /// Some documents that somebody could ask about.
+    func selector(_ any: inout SplitMix64) -> DocumentSelector {
+        let place: Place =
+            switch any.below(4) {
+            case 0: .group(any.below(Schedule.groups))
+            case 1: .device(any.below(schedule.devices))
+            default: .all
+            }
+        let aspect = any.chance(50) ? Aspect.allCases[any.below(Aspect.allCases.count)] : nil
+        return DocumentSelector(app: appID(any.below(schedule.apps)), layer: layer(place), aspect: aspect)
     }
 
     private func json(_ value: some JSONWritable) -> JSONValue {

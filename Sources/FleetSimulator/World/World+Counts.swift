@@ -14,32 +14,69 @@ extension World {
     func checkCounts() {
         guard controller.isUp, violation == nil else { return }
         do {
-            let wishes = try controller.store.wishes()
-            var layers: [DeviceID: SaidLayers] = [:]
-            var real: [AppID: [Policy: Counted]] = [:]
-            for status in try controller.store.statuses(in: SimulatedFleet.id) {
-                let said = layers[status.device] ?? SaidLayers(wishes, of: status.device)
-                layers[status.device] = said
-                for policy in Policy.allCases {
-                    let (report, wanted) = (status[policy], said.deciding(policy, of: status.app))
-                    let revision = wanted?.revision ?? 0
-                    let isAbout =
-                        report.source == wanted?.source && report.received == revision
-                        && report.attempt.revision == revision
-                    let outcome = isAbout ? report.attempt.outcome : .pending
-                    real[status.app, default: [:]][policy, default: Counted()].outcomes.count(outcome)
-                    guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
-                    try real[status.app]?[policy]?.waits(for: status.device, since: wanted?.issuedAt, in: self)
-                }
-            }
+            let real = try counted()
             for app in real.keys.sorted() {
                 for row in try controller.store.summary(of: app, at: controller.clock) {
-                    check(row, real[app]?[row.policy] ?? Counted())
+                    check(row, real[app]?.policies[row.policy] ?? Counted())
                 }
             }
+            var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+            try checkProgress(of: selector(&any), real)
         } catch {
             fail(.total, "\(error)")
         }
+    }
+
+    /// How far a change has come, as `progress` tells it: of all devices that it speaks to, and of no others, and the first
+    /// of those that have still to answer are named.
+    private func checkProgress(of selector: DocumentSelector, _ all: [AppID: CountedApp]) throws {
+        let devices: Set<DeviceID>? =
+            switch selector.layer {
+            case .all: nil
+            case .group(let group): controller.desired.members(of: group)
+            case .device(let device): [device]
+            }
+        let real = (try devices.map { try counted(of: $0) } ?? all)[selector.app] ?? CountedApp()
+        let (rows, waiting) = try controller.store.progress(of: selector, at: controller.clock)
+        let policies = Policy.allCases.filter { $0.aspect != nil && selector.aspect ?? $0.aspect == $0.aspect }
+        if rows.map(\.policy) != policies || rows.contains(where: { $0.app != selector.app }) {
+            fail(.summary, "progress tells of \(rows.map(\.policy)), and was asked for \(policies)")
+        }
+        for row in rows { check(row, real.policies[row.policy] ?? Counted()) }
+        let wanted = real.waiting.filter { policies.contains($0.policy) }
+        if !Set(waiting).isSubset(of: wanted) || waiting.count != min(20, wanted.count) {
+            fail(.summary, "progress waits for \(waiting), and really for \(wanted)")
+        }
+    }
+
+    private struct CountedApp {
+        var policies: [Policy: Counted] = [:]
+        var waiting: Set<FleetStore.Waiting> = []
+    }
+
+    /// What the reports say of devices, held against what is wanted of them.
+    private func counted(of devices: Set<DeviceID>? = nil) throws -> [AppID: CountedApp] {
+        let wishes = try controller.store.wishes()
+        var layers: [DeviceID: SaidLayers] = [:]
+        var real: [AppID: CountedApp] = [:]
+        for status in try controller.store.statuses(in: SimulatedFleet.id)
+        where devices?.contains(status.device) ?? true {
+            let said = layers[status.device] ?? SaidLayers(wishes, of: status.device)
+            layers[status.device] = said
+            for policy in Policy.allCases {
+                let (report, wanted) = (status[policy], said.deciding(policy, of: status.app))
+                let revision = wanted?.revision ?? 0
+                let isAbout =
+                    report.source == wanted?.source && report.received == revision
+                    && report.attempt.revision == revision
+                let outcome = isAbout ? report.attempt.outcome : .pending
+                real[status.app, default: CountedApp()].policies[policy, default: Counted()].outcomes.count(outcome)
+                guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
+                real[status.app]?.waiting.insert(.init(device: status.device, policy: policy))
+                try real[status.app]?.policies[policy]?.waits(for: status.device, since: wanted?.issuedAt, in: self)
+            }
+        }
+        return real
     }
 
     /// What operators read is what the devices have, counted. Who has been there for long, and does not answer, is late.

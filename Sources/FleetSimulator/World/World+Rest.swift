@@ -17,6 +17,7 @@ extension World {
             checkOwnPresence()
             checkHeartbeats()
             controller.checkBases()
+            controller.checkDesired()
             if isForgotten(wishes) { return }
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")

@@ -142,7 +142,10 @@ final class World {
         for machine in machines { machine.calm() }
         for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
         for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
-        if schedule.broker == .hostile { for connection in broker.connections { broker.end(connection) } }
+        // The controller has mended what it was shown while it was there.
+        if schedule.broker == .hostile {
+            for connection in broker.connections where connection.client !== controller { broker.end(connection) }
+        }
         broker.manners = .honest
     }
 }

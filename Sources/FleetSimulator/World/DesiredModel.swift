@@ -1,0 +1,138 @@
+import FleetController
+import FleetProtocol
+
+/// What operators have asked for and were answered, as somebody keeps it who reads requests and answers alone: the
+/// controller's store must say the same.
+struct DesiredModel {
+    private struct Group: Hashable {
+        var priority: Int64 = 0
+        var members: Set<DeviceID> = []
+    }
+
+    /// The live documents of apps, and their values as JSON.
+    private var values: [Address: String] = [:]
+    private var groups: [GroupID: Group] = [:]
+    /// Changes that were done, and those that were refused: what comes again is answered again.
+    private var done: Set<RandomID> = []
+    private var refused: Set<RandomID> = []
+
+    /// The controller answers a request. Returns what is wrong with the answer.
+    mutating func answered(_ response: Response, to verb: Verb, _ body: [UInt8]) throws -> String? {
+        guard verb.isChange, !done.contains(response.id) else { return nil }
+        switch response.result {
+        case .failure(let failure):
+            guard refused.insert(response.id).inserted else { return nil }
+            guard failure.code == .notFound, try finds(verb, body) else { return nil }
+            return "it is said that \(failure.message)"
+        case .success(let answer, _):
+            done.insert(response.id)
+            switch verb {
+            case .apply: return apply(try ApplyRequest(json: body, limit: Request.maximumSize), try results(answer))
+            case .delete:
+                return delete(try SelectionRequest(json: body, limit: Request.maximumSize), try results(answer))
+            case .groupSet: set(try GroupRequest(json: body, limit: Request.maximumSize))
+            case .groupDelete:
+                let group = try GroupRequest(json: body, limit: Request.maximumSize).group
+                guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
+                forget(.group(group))
+            case .deviceRemove:
+                let device = try DeviceRequest(json: body, limit: Request.maximumSize).device
+                for group in groups.keys { groups[group]?.members.remove(device) }
+                forget(.device(device))
+            case .enroll, .groups, .devices, .apps, .policies, .status, .progress, .history: break
+            }
+            return nil
+        }
+    }
+
+    /// How the store differs from it.
+    func difference(from store: FleetStore) throws -> String? {
+        var stored: [Address: String] = [:]
+        var priorities: [GroupID: Int64] = [:]
+        for wish in try store.wishes() {
+            guard let value = wish.value else { continue }
+            switch wish.address {
+            case .desired: stored[wish.address] = value
+            case .groupMeta(let group):
+                let json = try JSONValue(json: Array(value.utf8), limit: Response.maximumSize)
+                priorities[group] = try GroupMeta(json: json.json, limit: Response.maximumSize).priority
+            default: break
+            }
+        }
+        for address in Set(stored.keys).union(values.keys).sorted(by: { $0.path < $1.path })
+        where stored[address] != values[address] {
+            return "\(address.path) is \(stored[address] ?? "deleted"), and was to be \(values[address] ?? "deleted")"
+        }
+        if priorities != groups.mapValues(\.priority) {
+            return "the groups are \(priorities), and were to be \(groups.mapValues(\.priority))"
+        }
+        for device in Set(groups.values.flatMap(\.members)).sorted() {
+            let wanted = groups.filter { $0.value.members.contains(device) }.keys.sorted()
+            let real = try store.groups(of: device).sorted()
+            if real != wanted { return "\(device) is in \(real), and was to be in \(wanted)" }
+        }
+        return nil
+    }
+
+    func members(of group: GroupID) -> Set<DeviceID> { groups[group]?.members ?? [] }
+
+    // MARK: Changes
+
+    private func results(_ answer: JSONValue) throws -> [ChangeResult] {
+        try ChangeResponse(json: answer.json, limit: Response.maximumSize).results
+    }
+
+    private mutating func apply(_ request: ApplyRequest, _ results: [ChangeResult]) -> String? {
+        let addresses = request.changes.map { Address.desired($0.layer, $0.app, $0.aspect) }
+        guard results.count == addresses.count else { return "\(results) are not what was asked for" }
+        guard Set(addresses).count == addresses.count else { return "one document was changed twice at once" }
+        for ((address, change), result) in zip(zip(addresses, request.changes), results) {
+            guard address == .desired(result.layer, result.app, result.aspect) else {
+                return "\(results) are not what was asked for"
+            }
+            let value = change.value.jsonText
+            if result.isChanged != (request.isAgain || values[address] != value) {
+                return "\(address.path) is said to be \(result.isChanged ? "" : "un")changed"
+            }
+            values[address] = value
+        }
+        return nil
+    }
+
+    private mutating func delete(_ request: SelectionRequest, _ results: [ChangeResult]) -> String? {
+        let wanted = Set(request.documents.flatMap(live))
+        let told = Set(results.map { Address.desired($0.layer, $0.app, $0.aspect) })
+        for address in wanted { values[address] = nil }
+        guard told != wanted else { return nil }
+        return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"
+    }
+
+    private mutating func set(_ request: GroupRequest) {
+        var group = groups[request.group] ?? Group()
+        group.priority = request.priority ?? group.priority
+        if let devices = request.devices { group.members = Set(devices) }
+        group.members = group.members.union(request.add).subtracting(request.remove)
+        groups[request.group] = group
+    }
+
+    private mutating func forget(_ layer: Layer) {
+        values = values.filter { address, _ in
+            if case .desired(layer, _, _) = address { false } else { true }
+        }
+    }
+
+    private func live(_ selector: DocumentSelector) -> [Address] {
+        (selector.aspect.map { [$0] } ?? Aspect.allCases)
+            .map { Address.desired(selector.layer, selector.app, $0) }.filter { values[$0] != nil }
+    }
+
+    /// Whether all that a request names is there.
+    private func finds(_ verb: Verb, _ body: [UInt8]) throws -> Bool {
+        switch verb {
+        case .delete:
+            try SelectionRequest(json: body, limit: Request.maximumSize).documents.allSatisfy { !live($0).isEmpty }
+        case .groupDelete: groups[try GroupRequest(json: body, limit: Request.maximumSize).group] != nil
+        default: false
+        }
+    }
+}
