@@ -366,6 +366,34 @@ struct DeviceTests {
         try world.body(.deviceRemove, #"{"device":"till-1"}"#)
     }
 
+    @Test("what a broker has kept of a device from before it was removed shows nothing when it is enrolled again")
+    func leftovers() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        let status = Status.fresh(till, mail, at: world.now)
+        let topic = world.identity.topic(.reply(till, mail, .status))
+        world.report(status)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        try world.body(.enroll, #"{"device":"till-1"}"#)
+        // Before the home is read, and after.
+        for _ in 0..<2 {
+            world.report(status, isRetained: true)
+            #expect(try world.body(.apps, "{}")["apps"] == [])
+            #expect(world.retained[topic] == nil)
+            world.handle(.enrolments([till: 2]))
+        }
+        world.online(till, incarnation: 2)
+        var own = status
+        own.order.incarnation = 2
+        world.report(own, isRetained: true)
+        #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.count == 1)
+        // A registry that was restored gives out what it gave out before: its word counts.
+        world.handle(.enrolments([till: 1]))
+        world.report(.fresh(till, notes, at: world.now), isRetained: true)
+        #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.count == 2)
+    }
+
     @Test("the removal of a device of which nothing has come yet is remembered, where the home vouches for it")
     func removalOfUnknown() throws {
         let world = try World()

@@ -117,6 +117,29 @@ struct BrokerTests {
         }
     }
 
+    @Test("a broker that is just starting is told when it can hear it, and goes on")
+    func whileStarting() async throws {
+        try await withFixture { fixture in
+            let home = try HomeTests.makeHome(in: try fixture.temporaryFolder(), port: try freePort())
+            for _ in 0..<10 {
+                let broker = TestBroker(
+                    configuration: URL(fileURLWithPath: home.brokerConfigurationPath), port: home.context.port)
+                fixture.onEnd { await broker.stop() }
+                async let started: Void = broker.start()
+                let reload = try await within {
+                    while true {
+                        let reload = try home.reloadBroker()
+                        if reload != .notRunning { return reload }
+                        await Task.yield()
+                    }
+                }
+                try await started
+                #expect(reload == .signalled(pids: [try #require(broker.pid)]))
+                await broker.stop()
+            }
+        }
+    }
+
     @Test("a process that is no Mosquitto gets no signal")
     func foreignProcess() async throws {
         try await withTemporaryFolder { folder in
