@@ -6,12 +6,14 @@ extension DesiredChange {
 
     /// Starts a new epoch beyond all that the fleet may have seen of a time that this store has no memory of.
     ///
-    /// Every document is signed again as the change that it was; what others may still follow is withdrawn.
+    /// Its number is later than all that were seen, and the seconds since 1970 at least: one that was begun from the same
+    /// backup before, and of which nothing was seen, must be another. Every document is signed again as the change that it
+    /// was; what others may still follow is withdrawn.
     mutating func restore(seen: Revision, withdrawing unknown: [Address]) throws {
         let latest = try transaction.latest()
+        let epoch = max(latest.epoch + 1, seen.epoch + 1, now.milliseconds / 1_000)
         try transaction.advance(
-            to: Revision(
-                epoch: max(latest.epoch, seen.epoch) + 1, number: max(latest.number, seen.number) + Self.restoreGap))
+            to: Revision(epoch: epoch, number: max(latest.number, seen.number) + Self.restoreGap))
         var last: Int64 = 0
         while true {
             let page = try transaction.documents(after: last, limit: 500)
