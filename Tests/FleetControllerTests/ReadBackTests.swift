@@ -146,10 +146,12 @@ struct ReadBackTests {
     func restoredTwice() throws {
         let first = try World(isRestoring: true)
         first.connect()
+        let lost = try first.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
         let second = try World(identity: first.identity, isRestoring: true)
         second.now = first.now.advanced(bySeconds: 1)
         second.connect()
         #expect(try first.core.store.latest() < second.core.store.latest())
+        #expect(try second.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#) > lost)
         // The clock was wrong then: a device tells of it.
         second.online(till, highest: Revision(epoch: second.now.milliseconds / 1_000 + 1, number: 1))
         #expect(second.stopped != nil)

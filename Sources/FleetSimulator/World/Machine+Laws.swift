@@ -197,10 +197,12 @@ extension Machine {
         world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")
     }
 
-    /// The retirement that is in force is latched, or a later one: nothing that is older ends it.
+    /// The retirement that is in force is latched, or a later one: nothing that is older ends it. What a restored controller
+    /// has signed again may be an earlier change than the one it has forgotten.
     private func checkIsLatched(_ app: AppRecord) {
-        guard app.authState == .retired, app.authReason == .policy, let source = app[.auth].source,
-            let change = watch.changes[source], watch.authorizations[app.id]?[change] == .retired,
+        guard !world.controller.wasPutBack, app.authState == .retired, app.authReason == .policy,
+            let source = app[.auth].source, let change = watch.changes[source],
+            watch.authorizations[app.id]?[change] == .retired,
             app.latch.map({ $0.change < change }) ?? true
         else { return }
         let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
