@@ -205,5 +205,26 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(9_573, .request(0, .group(1, priority: 0, members: 1))),
                     .init(10_808, .request(0, .apply(app: 0, .all, aspect: 0, variant: 5, isBased: true))),
                 ])),
+        KeptSchedule(
+            what: "a controller that is put back twice from one backup begins two epochs: nobody follows the first",
+            schedule: Schedule(
+                seed: 31_143, devices: 2, apps: 2,
+                steps: [
+                    .init(287, .request(0, .apply(app: 1, .group(1), aspect: 0, variant: 1, isBased: false))),
+                    .init(357, .saveBroker), .init(375, .reboot(0)), .init(2_533, .crashBroker(downFor: 906)),
+                    .init(4_562, .backUpController),
+                    .init(6_142, .request(1, .apply(app: 1, .all, aspect: 3, variant: 1, isBased: false))),
+                    .init(6_148, .unplug(1, 1_903)),
+                    .init(6_187, .request(1, .apply(app: 0, .device(0), aspect: 2, variant: 2, isBased: false))),
+                    .init(9_501, .request(0, .apply(app: 1, .group(0), aspect: 2, variant: 0, isBased: false))),
+                    .init(11_643, .request(0, .apply(app: 0, .all, aspect: 1, variant: 3, isBased: true))),
+                    .init(12_150, .saveBroker), .init(12_176, .putBackController),
+                    .init(12_185, .request(0, .apply(app: 0, .group(0), aspect: 0, variant: 0, isBased: false))),
+                    .init(14_273, .request(1, .deleteGroup(0))),
+                    .init(15_985, .request(0, .apply(app: 0, .device(1), aspect: 1, variant: 2, isBased: false))),
+                    .init(16_492, .putBackController),
+                    .init(18_970, .request(1, .apply(app: 0, .all, aspect: 1, variant: 0, isBased: true))),
+                    .init(18_978, .crashBroker(downFor: 2_815)), .init(21_611, .reboot(1)),
+                ])),
     ]
 }

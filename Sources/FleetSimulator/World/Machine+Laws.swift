@@ -278,6 +278,8 @@ extension Machine {
 
     /// What an app follows does not go back to a revision of before.
     private func checkForward(_ app: AppRecord) {
+        // Put back twice by a clock that was set back, a controller may give out numbers again, in a later epoch.
+        guard world.controller.isPunctual || world.controller.putBacks < 2 else { return }
         for policy in Policy.allCases {
             let now = app[policy]
             guard let source = now.source, policy.aspect == sourceAspect(source) else { continue }
