@@ -3,19 +3,20 @@ import FleetProtocol
 extension DesiredChange {
     /// How far the counter jumps at least beyond everything that was seen: room for what the broker did not show.
     static let restoreGap: Int64 = 1_000
+    /// From where the milliseconds are counted that revisions begin behind: the first of 2026.
+    private static let origin: Int64 = 1_767_225_600_000
 
     /// Starts a new epoch beyond all that the fleet may have seen of a time that this store has no memory of.
     ///
     /// Its number is later than all that were seen, and the seconds since 1970 at least: one that was begun from the same
-    /// backup before, and of which nothing was seen, must be another. Its revisions begin behind what a change for each
-    /// millisecond since the backup would have come to, so that no device's word of a lost one is taken for one of these.
-    /// Every document is signed again as the change that it was; what others may still follow is withdrawn.
+    /// backup before, and of which nothing was seen, must be another. Its revisions begin behind what a change in each
+    /// millisecond would have come to, so that no device's word of a lost one is taken for one of these. Every document is
+    /// signed again as the change that it was; what others may still follow is withdrawn.
     mutating func restore(seen: Revision, withdrawing unknown: [Address]) throws {
         let latest = try transaction.latest()
         let epoch = max(latest.epoch + 1, seen.epoch + 1, now.milliseconds / 1_000)
-        let lost = now.milliseconds - (try transaction.signedTime().milliseconds)
-        try transaction.advance(
-            to: Revision(epoch: epoch, number: max(latest.number, seen.number) + max(lost, 0) + Self.restoreGap))
+        let number = max(latest.number, seen.number, now.milliseconds - Self.origin)
+        try transaction.advance(to: Revision(epoch: epoch, number: number + Self.restoreGap))
         var last: Int64 = 0
         while true {
             let page = try transaction.documents(after: last, limit: 500)
