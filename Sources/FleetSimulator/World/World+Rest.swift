@@ -90,9 +90,12 @@ extension World {
     /// changes since, before a device spoke, as were lost. So the controller did not notice that it was put back.
     private func isForgotten(_ wishes: [FleetStore.Wish]) -> Bool {
         guard controller.isFromBackUp else { return false }
-        let known = Dictionary(wishes.map { ($0.address, $0.revision) }) { $1 }
+        let known = Dictionary(wishes.map { ($0.address, $0) }) { $1 }
         return members.contains { machine in
-            (machine.core?.state.marks ?? [:]).contains { address, mark in (known[address] ?? .zero) < mark.revision }
+            (machine.core?.state.marks ?? [:]).contains { address, mark in
+                guard let wish = known[address], wish.revision >= mark.revision else { return true }
+                return wish.revision == mark.revision && mark.digest.map { $0 != Digest(of: wish.wire) } ?? false
+            }
         }
     }
 
