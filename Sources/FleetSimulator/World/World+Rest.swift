@@ -131,6 +131,8 @@ extension World {
         guard let record = core.state.apps[app.id], let session = app.session else {
             return fail(.convergence, "\(app.name) is not known to its agent")
         }
+        // Put back from before its clock was set back, a controller signs earlier times than standing connections have had.
+        if record.authReason == .outOfContact, controller.wasPutBack, !controller.isPunctual { return }
         let authorized = core.state.apps.values.filter { $0.authState == .authorized }.map(\.id).sorted()
         for policy in Policy.allCases {
             let report = record[policy]
