@@ -9,6 +9,29 @@ import Testing
 struct EnrolmentTests {
     private static let till = DeviceID(unchecked: "till-1")
 
+    @Test("the newest trust document is given out, whether the home has it or the controller's answer")
+    func newestTrust() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            let first = try home.trust()
+            let known = try TrustDocument(json: first.payload, limit: SignedDocument.maximumSize)
+            let renewed = TrustDocument(
+                fleet: known.fleet, fleetID: home.context.fleet, version: known.version + 1, issuedAt: .now(),
+                keys: known.keys)
+            let second = try SignedDocument(signing: renewed.json, as: .trust, with: try home.rootKey())
+            func given(answer: SignedDocument) throws -> JSONValue? {
+                let out = folder.path + "/till-1"
+                try home.enroll([.init(device: Self.till, folder: out)], floors: Floors(trust: answer))
+                let agent = try Data(contentsOf: URL(fileURLWithPath: out + "/agent.json"))
+                return try JSONValue(json: Array(agent), limit: 65_536)["trust"]
+            }
+            let newest = JSONValue.string(String(decoding: second.wire, as: UTF8.self))
+            #expect(try given(answer: second) == newest)
+            try Data(second.wire).write(to: URL(fileURLWithPath: home.path + "/trust.json"))
+            #expect(try given(answer: first) == newest)
+        }
+    }
+
     @Test("leaves a folder that an agent can be started on")
     func folder() async throws {
         try await withTemporaryFolder { folder in

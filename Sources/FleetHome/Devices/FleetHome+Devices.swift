@@ -42,8 +42,14 @@ extension FleetHome {
         }
     }
 
+    private static func version(of trust: SignedDocument) throws -> Int64 {
+        try TrustDocument(json: trust.payload, limit: SignedDocument.maximumSize).version
+    }
+
     /// Enrols devices, or enrols them again: each gets the next incarnation, a new password, and a folder that an agent
     /// can be started on. The broker is told once, behind all of them.
+    ///
+    /// What `floors` and the enrolments know may be of some time ago: a trust document that is newer here counts.
     @discardableResult
     package func enroll(_ enrolments: [Enrolment], floors: Floors) throws -> BrokerReload {
         let root = try rootKey().publicKey
@@ -53,6 +59,7 @@ extension FleetHome {
                 .read(String(parts.last ?? ""), limit: 1 << 20, remedy: "it is the broker's CA, as fleet.json names it")
         }
         return try changing {
+            let trust = try trust()
             // The folders first: if one cannot be made, the devices that are there keep their passwords.
             for enrolment in enrolments { try Self.makeFolder(enrolment.folder) }
             var fresh: [Credentials] = []
@@ -66,8 +73,10 @@ extension FleetHome {
                 let folder = Folder(enrolment.folder)
                 try files.write(credentials, to: "credentials.json", in: folder)
                 if let authority { try files.write(authority, to: "ca.pem", in: folder, mode: 0o644) }
+                var floors = enrolment.floors ?? floors
+                if try Self.version(of: trust) > Self.version(of: floors.trust) { floors.trust = trust }
                 let configuration = AgentConfiguration(
-                    context: context, record: record, rootKey: root, floors: enrolment.floors ?? floors)
+                    context: context, record: record, rootKey: root, floors: floors)
                 try files.write(configuration, to: "agent.json", in: folder)
                 fresh.append(credentials)
             }

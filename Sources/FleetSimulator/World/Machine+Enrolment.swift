@@ -27,7 +27,8 @@ extension Machine {
         isRemovalUnfinished = false
         crash(isRestarting: false)
         if world.fault != .incarnationNotRaised { enrollment.incarnation += 1 }
-        enrollment.trust = floors.trust
+        // The home's is as new as any controller's.
+        enrollment.trust = world.fleet.trusts[world.controller.renewals]
         enrollment.epoch = floors.epoch
         enrollment.floors = Dictionary(
             floors.topics.compactMap { floor in

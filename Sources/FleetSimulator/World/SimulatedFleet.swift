@@ -17,7 +17,9 @@ struct SimulatedFleet: Sendable {
     /// As the root key has renewed them: a further key is trusted, then it signs.
     let identities: [FleetIdentity]
     private let signingKeys: [VerifyingKey]
-    let trust: SignedDocument
+    /// The trust document, and its renewals.
+    let trusts: [SignedDocument]
+    var trust: SignedDocument { trusts[0] }
     let checked: SignatureCheck
     private let known = Known()
 
@@ -37,7 +39,7 @@ struct SimulatedFleet: Sendable {
                 keys: keys.map(\.publicKey))
             wires.append(try SignedDocument(signing: document.json, as: .trust, with: rootKey))
         }
-        trust = wires[0]
+        trusts = wires
         signingKeys = stages.map { $0[0].publicKey }
         identities = try zip(stages, wires).map { [uuid] keys, trust in
             try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: keys[0], trustWire: trust.wire)
