@@ -168,10 +168,13 @@ extension [String: String]: JSONCodable {
         self = values
     }
 
-    /// Members in the order of their names, so that equal dictionaries have equal bytes.
+    /// Members in the order of their names' bytes, so that equal dictionaries have equal bytes: `<` of strings is no order
+    /// of all of them (of some, neither comes first, and they are not equal).
     package func write(to writer: inout JSONWriter) {
         writer.object {
-            for (name, value) in sorted(by: { $0.key < $1.key }) { $0.member(named: name) { $0.value(value) } }
+            for (name, value) in sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+                $0.member(named: name) { $0.value(value) }
+            }
         }
     }
 }

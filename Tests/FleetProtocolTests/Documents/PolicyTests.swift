@@ -72,4 +72,17 @@ struct PolicyTests {
         #expect(PolicyValue.secureServices(locked).isTightening(of: .secureServices(limited)))
         #expect(!PolicyValue.config(["a": "1"]).isTightening(of: .config([:])))
     }
+
+    @Test("equal configurations have equal bytes, in whatever order their names came")
+    func namesInOrder() throws {
+        // By `<`, the first comes neither before nor behind any of the next three.
+        let names = ["e\u{301}", "é0", "é/", "é ", "b", "Z"]
+        let first = Dictionary(uniqueKeysWithValues: names.map { ($0, "") })
+        for _ in 0..<200 {
+            var other: [String: String] = [:]
+            other.reserveCapacity(Int.random(in: 1...200))
+            for name in names.shuffled() { other[name] = "" }
+            #expect(other.json == first.json)
+        }
+    }
 }
