@@ -192,6 +192,8 @@ final class StoreCache {
     var latest: Revision?
     var session: Int64?
     var devices: [DeviceID: DeviceRow] = [:]
+    /// The last incarnation that was removed of each device, where it was noted; nil when it is to be read.
+    var removed: [DeviceID: Int64]?
     var apps: [AppID: Int64] = [:]
     var shapes: [ShapeKey: Int64] = [:]
     var recentShapes = RecentShapes()
@@ -211,6 +213,7 @@ final class StoreCache {
         latest = nil
         session = nil
         devices.removeAll()
+        removed = nil
         apps.removeAll()
         forgetShapes()
         classes.removeAll()

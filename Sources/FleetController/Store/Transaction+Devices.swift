@@ -51,6 +51,7 @@ extension FleetStore.Transaction {
             ON CONFLICT DO UPDATE SET
                 at = excluded.at, incarnation = max(incarnation, excluded.incarnation), is_back = 0
             """, [name.text, time.milliseconds, max(enrolled, device?.incarnation ?? 0, device?.enrolled ?? 0)])
+        cache.removed = nil
         guard let device else { return [] }
         let apps = try apps(of: device)
         try run("DELETE FROM devices WHERE id = ?", [device.id])
@@ -73,9 +74,15 @@ extension FleetStore.Transaction {
     /// Whether this incarnation was removed, also when the device is enrolled again since. A store of earlier versions did
     /// not note which one it was.
     func wasRemoved(_ name: DeviceID, incarnation: Int64) throws -> Bool {
-        try number(
-            "SELECT 1 FROM removed_devices WHERE name = ? AND incarnation BETWEEN ? AND ?",
-            [name.text, incarnation, JSONValue.largestInteger - 1]) != nil
+        let removed = try cache.removed ?? removedIncarnations()
+        cache.removed = removed
+        return removed[name].map { incarnation <= $0 } ?? false
+    }
+
+    private func removedIncarnations() throws -> [DeviceID: Int64] {
+        let rows = try rows(
+            "SELECT name, incarnation FROM removed_devices WHERE incarnation < ?", [JSONValue.largestInteger])
+        return Dictionary(rows.map { (DeviceID(unchecked: $0[0]), $0[1]) }) { $1 }
     }
 
     func readmit(_ name: DeviceID) throws {
