@@ -41,7 +41,7 @@ package struct FleetHome: Sendable {
     /// Where the controller keeps everything.
     package var databasePath: String { folder.path(of: "fleet.db") }
     /// Whether a controller has ever run on this home, even if its database is lost.
-    package var hasDatabase: Bool { folder.exists("fleet.db") || lockNotes.dropFirst().first == HomeLock.databaseNote }
+    package var hasDatabase: Bool { folder.exists("fleet.db") || lockNotes.hasDatabase }
 
     // MARK: Keys
 
@@ -91,18 +91,17 @@ package struct FleetHome: Sendable {
     package func lock() throws -> HomeLock {
         let name = "controller.lock"
         guard let lock = try FileLock(path: folder.path(of: name), waits: false) else {
-            let holder = lockNotes.first.map { ": process \($0)" } ?? ""
+            let holder = lockNotes.holder.map { ": process \($0)" } ?? ""
             throw FleetHomeError(
                 .locked, "a controller already runs on \(path)\(holder)",
                 remedy: "a fleet has one controller; stop that one first")
         }
-        return HomeLock(lock, hasDatabase: lockNotes.dropFirst().first == HomeLock.databaseNote)
+        return HomeLock(lock, lockNotes)
     }
 
-    /// The lines of the lock's file: the process that has it or had it last, and whether there has been a database.
-    private var lockNotes: [String] {
-        let text = (try? folder.read("controller.lock", limit: 256)) ?? []
-        return text.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
+    /// What the process has noted that has the lock, or had it last.
+    private var lockNotes: HomeLock.Notes {
+        HomeLock.Notes((try? folder.read("controller.lock", limit: 256)) ?? [])
     }
 
     /// Runs a change of the folder while no other process makes one.

@@ -142,6 +142,42 @@ struct ReadBackTests {
         #expect(try restored.core.store.latest().epoch == 9_000_000_001)
     }
 
+    @Test("a database that is behind what was noted of it does not start, though nobody else knows better")
+    func behind() throws {
+        let world = try world()
+        let backup = try FleetStore(copying: world.store)
+        let old = try #require(world.noted)
+        let restore = { (noted: StorePosition?, isRestoring: Bool) in
+            try World(
+                identity: world.identity, store: FleetStore(copying: backup), noted: noted, isRestoring: isRestoring)
+        }
+        func refusal() -> String? {
+            do { _ = try restore(world.noted, false) } catch { return "\(error)" }
+            return nil
+        }
+        #expect(refusal() == nil)
+        world.connect()
+        #expect(refusal()?.contains("session 2, and has been at revision 2 and session 3") == true, "\(refusal() ?? "")")
+        let lost = try world.apply(mail, "all", .config, #"{"values":{"a":"lost"}}"#)
+        #expect(refusal()?.contains("fleet-controller run --restored") == true)
+        _ = try restore(old, false)
+
+        let restored = try restore(world.noted, true)
+        #expect(restored.noted == nil)
+        restored.connect()
+        #expect(restored.stopped == nil)
+        #expect(restored.noted?.latest.number ?? 0 > lost)
+    }
+
+    @Test("revisions of a restore begin behind what was noted, whatever the clock says")
+    func restoredBehindTheClock() throws {
+        let noted = StorePosition(latest: Revision(epoch: 9_000_000_000, number: 9_000_000_000_000), session: 7)
+        let world = try World(noted: noted, isRestoring: true)
+        world.connect()
+        let revision = try #require(try? world.store.latest())
+        #expect(revision.epoch == 9_000_000_001 && revision.number > 9_000_000_000_000)
+    }
+
     @Test("two restores from one backup begin two epochs, also when the second sees nothing of the first")
     func restoredTwice() throws {
         let first = try World(isRestoring: true)

@@ -143,6 +143,9 @@ struct StatusTests {
         #expect(try world.counts(mail, .config).counts.applied == 1)
         let warnings = try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
         #expect(warnings.first?.stringValue?.contains("cloned or restored") == true)
+        // Of this app nothing else is known.
+        world.report(Status.fresh(till, notes, boot: 4, at: world.now))
+        #expect(try world.store.statuses(in: World.fleetID).count == 2)
         newer.order.incarnation = 2
         newer.order.boot = 1
         world.report(newer)

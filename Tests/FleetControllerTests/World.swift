@@ -22,8 +22,13 @@ final class World {
     var logs: [ControllerCore.LogLine] = []
     var stopped: String?
     var asksForEnrolments = 0
+    /// How far the store has come, as the home says.
+    var noted: StorePosition?
 
-    init(path: String? = nil, identity other: FleetIdentity? = nil, isRestoring: Bool = false) throws {
+    init(
+        path: String? = nil, identity other: FleetIdentity? = nil, store given: FleetStore? = nil,
+        noted: StorePosition? = nil, isRestoring: Bool = false
+    ) throws {
         rootKey = try SigningKey()
         if let other {
             identity = other
@@ -36,9 +41,10 @@ final class World {
                 fleetID: Self.fleetID, fleet: fleet, signingKey: key,
                 trustWire: SignedDocument(signing: trust.json, as: .trust, with: rootKey).wire)
         }
-        store = try path.map { try FleetStore(path: $0) } ?? FleetStore()
+        store = try given ?? path.map { try FleetStore(path: $0) } ?? FleetStore()
         core = try ControllerCore(
-            store: store, identity: identity, instance: .random(), isRestoring: isRestoring, startedAt: Self.start)
+            store: store, identity: identity, instance: .random(), noted: noted, isRestoring: isRestoring,
+            startedAt: Self.start)
     }
 
     /// The controller's process dies and comes back over the same file.
@@ -74,6 +80,7 @@ final class World {
                 }
             case .readEnrolments: asksForEnrolments += 1
             case .wake: break
+            case .note(let position): noted = position
             case .log(let line): logs.append(line)
             case .stop(let reason): stopped = reason
             }

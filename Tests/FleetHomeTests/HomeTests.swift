@@ -106,6 +106,28 @@ struct HomeTests {
         }
     }
 
+    @Test("its lock remembers that there was a database, and how far it had come")
+    func lockNotes() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let path = home.path + "/controller.lock"
+            do {
+                let lock = try home.lock()
+                #expect(!lock.hasDatabase && lock.databasePosition == nil)
+                lock.noteDatabase(at: nil)
+                lock.noteDatabase(at: "1 1000 7")
+                lock.noteDatabase(at: "2 42 8")
+                #expect(try String(contentsOfFile: path, encoding: .utf8) == "\(getpid())\nhas made fleet.db\n2 42 8\n")
+            }
+            #expect(home.hasDatabase)
+            #expect(try home.lock().databasePosition == "2 42 8")
+            // As the version before wrote it.
+            try Data("17\nhas made fleet.db\n".utf8).write(to: URL(fileURLWithPath: path))
+            let lock = try home.lock()
+            #expect(lock.hasDatabase && lock.databasePosition == nil)
+        }
+    }
+
     @Test("belongs to one controller at a time")
     func lock() async throws {
         try await withTemporaryFolder { folder in

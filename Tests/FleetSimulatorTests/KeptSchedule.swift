@@ -41,7 +41,17 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                 steps: [
                     .init(4_826, .backUpController),
                     .init(14_899, .request(0, .apply(app: 2, .device(0), aspect: 0, variant: 4, isBased: true))),
-                    .init(16_899, .crashBroker(downFor: 1_909)), .init(18_588, .putBackController),
+                    .init(16_899, .crashBroker(downFor: 1_909)), .init(18_588, .putBackController(withFolder: true)),
+                ])),
+        KeptSchedule(
+            what: "what only a copy has reported of a device goes with it when that is taken out of the fleet",
+            schedule: Schedule(
+                seed: 3_631_236_315_848_626, devices: 4, apps: 2,
+                steps: [
+                    .init(1_857, .crashBroker(downFor: 1_098)), .init(1_859, .clone(2)), .init(1_865, .stopAgent(0)),
+                    .init(3_540, .remove(1)), .init(3_559, .enroll(3, isNew: false)), .init(5_770, .clone(1)),
+                    .init(11_948, .request(1, .apply(app: 1, .all, aspect: 0, variant: 0, isBased: false))),
+                    .init(14_153, .remove(2)),
                 ])),
         KeptSchedule(
             what: "an app that retires itself takes a retirement by its policy, which was under way, for no answer",
@@ -77,7 +87,7 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                 seed: 3_613, devices: 1, apps: 2,
                 steps: [
                     .init(5_456, .remove(0)), .init(7_315, .backUpController), .init(18_884, .enroll(0, isNew: false)),
-                    .init(25_000, .putBackController),
+                    .init(25_000, .putBackController(withFolder: true)),
                 ])),
         KeptSchedule(
             what: "what was said of an incarnation that the controller never heard is cleared with the removed device",
@@ -115,7 +125,7 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(2_603, .crashController(effects: 4, downFor: 2_854)), .init(5_121, .backUpController),
                     .init(11_165, .crashController(effects: 5, downFor: 1_805)),
                     .init(12_143, .request(0, .group(1, priority: 0, members: 1))), .init(14_581, .attempt(0, 0)),
-                    .init(35_934, .putBackController),
+                    .init(35_934, .putBackController(withFolder: true)),
                 ])),
         KeptSchedule(
             what: "an authorized app for which a passcode is required has no secure services",
@@ -218,11 +228,11 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(6_187, .request(1, .apply(app: 0, .device(0), aspect: 2, variant: 2, isBased: false))),
                     .init(9_501, .request(0, .apply(app: 1, .group(0), aspect: 2, variant: 0, isBased: false))),
                     .init(11_643, .request(0, .apply(app: 0, .all, aspect: 1, variant: 3, isBased: true))),
-                    .init(12_150, .saveBroker), .init(12_176, .putBackController),
+                    .init(12_150, .saveBroker), .init(12_176, .putBackController(withFolder: true)),
                     .init(12_185, .request(0, .apply(app: 0, .group(0), aspect: 0, variant: 0, isBased: false))),
                     .init(14_273, .request(1, .deleteGroup(0))),
                     .init(15_985, .request(0, .apply(app: 0, .device(1), aspect: 1, variant: 2, isBased: false))),
-                    .init(16_492, .putBackController),
+                    .init(16_492, .putBackController(withFolder: true)),
                     .init(18_970, .request(1, .apply(app: 0, .all, aspect: 1, variant: 0, isBased: true))),
                     .init(18_978, .crashBroker(downFor: 2_815)), .init(21_611, .reboot(1)),
                 ])),

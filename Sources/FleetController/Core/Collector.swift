@@ -175,10 +175,11 @@ struct Collector {
         let before = device
         if !isRetained {
             if isBefore(status.order.incarnation, status.order.boot, device) {
+                // A copy's: it says nothing of who is there, but may be all that is known of this app.
                 warn(&device, Self.backwards(status.order.incarnation, status.order.boot, device))
-                return try transaction.update(device)
+            } else {
+                heard(&device)
             }
-            heard(&device)
         }
         advance(&device, status.order.incarnation, status.order.boot)
         if device != before { try transaction.update(device) }

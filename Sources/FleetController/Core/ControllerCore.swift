@@ -13,6 +13,8 @@ package struct ControllerCore: ~Copyable {
     var phase = Phase.offline
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
     var isRestoring: Bool
+    /// How far the store is known to have come, as it was noted beside it.
+    private(set) var noted: StorePosition?
     /// The incarnations that the home has given out, as far as it was asked.
     var enrolments: [DeviceID: Int64]
     /// Answers that have changed nothing, for those who ask again: memory is enough.
@@ -37,15 +39,28 @@ package struct ControllerCore: ~Copyable {
         case serving(Serving)
     }
 
-    /// - Parameter enrolments: What the home has given out: it decides whether a device that the store has as removed is.
+    /// - Parameters:
+    ///   - noted: The last ``Effect/note(_:)`` of earlier runs.
+    ///   - enrolments: What the home has given out: it decides whether a device that the store has as removed is.
+    /// - Throws: ``FleetControllerError`` when the store is another fleet's, or was put back from a copy and `isRestoring`
+    ///   does not say so.
     package init(
-        store: FleetStore, identity: FleetIdentity, instance: RandomID, enrolments: [DeviceID: Int64] = [:],
-        isRestoring: Bool, startedAt: Timestamp
+        store: FleetStore, identity: FleetIdentity, instance: RandomID, noted: StorePosition? = nil,
+        enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, startedAt: Timestamp
     ) throws {
-        signedTime = try store.transaction { transaction in
+        let (position, signedTime) = try store.transaction { transaction in
             try transaction.adopt(identity.fleet)
-            return try transaction.signedTime()
+            return (try transaction.position(), try transaction.signedTime())
         }
+        if !isRestoring, let noted, position.isBehind(noted) {
+            throw FleetControllerError(
+                .stopped,
+                "the database is at revision \(position.latest) and session \(position.session), and has been at revision"
+                    + " \(noted.latest) and session \(noted.session): it was put back from a backup. To go on with it:"
+                    + " fleet-controller run --restored")
+        }
+        self.noted = noted
+        self.signedTime = signedTime
         reservedTime = signedTime
         self.store = store
         self.identity = identity
@@ -84,6 +99,11 @@ package struct ControllerCore: ~Copyable {
             turn.stop(error.message)
         } catch {
             turn.stop("\(error)")
+        }
+        // A restore is none before it is done: until then the next start must ask for it again.
+        if !isRestoring, let position = try? store.position(), position != noted {
+            noted = position
+            turn.effects.insert(.note(position), at: 0)
         }
         return turn.effects
     }

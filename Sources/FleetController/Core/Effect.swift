@@ -24,6 +24,8 @@ extension ControllerCore {
         case readEnrolments
         /// Send ``Event/tick`` at this time; replaces the one before.
         case wake(at: Timestamp)
+        /// Remember, beside the database, how far it has come.
+        case note(StorePosition)
         case log(LogLine)
         /// Going on would do harm: end with this message.
         case stop(reason: String)

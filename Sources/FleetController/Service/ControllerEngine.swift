@@ -18,19 +18,20 @@ actor ControllerEngine {
     /// The will of every connection of this run.
     nonisolated let will: ControllerCore.Message
 
-    /// - Parameter isDatabaseExpected: Whether there has been a database already, so that a missing one is one lost.
-    init(home: FleetHome, isDatabaseExpected: Bool, isRestoring: Bool, outbox: Outbox) throws {
+    /// - Parameter lock: Says whether there has been a database already, and how far it had come.
+    init(home: FleetHome, lock: HomeLock, isRestoring: Bool, outbox: Outbox) throws {
         self.home = home
         self.outbox = outbox
         let identity = try FleetIdentity(
             fleetID: home.context.fleet, fleet: home.context.uuid, signingKey: home.signingKey(),
             trustWire: home.trust().wire)
-        store = try FleetStore(path: home.databasePath, isExpected: isDatabaseExpected)
+        store = try FleetStore(path: home.databasePath, isExpected: lock.hasDatabase && !isRestoring)
         try store.verifyDocuments(for: identity)
         // Should they not be readable, that is said when they are asked for.
         core = try ControllerCore(
-            store: store, identity: identity, instance: .random(), enrolments: (try? Self.enrolments(home)) ?? [:],
-            isRestoring: isRestoring, startedAt: .current())
+            store: store, identity: identity, instance: .random(),
+            noted: lock.databasePosition.flatMap { StorePosition($0) },
+            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring, startedAt: .current())
         will = core.will
     }
 

@@ -24,14 +24,13 @@ package struct ControllerService: Service {
         let lock = try home.lock()
         defer { withExtendedLifetime(lock) {} }
         let outbox = Outbox()
-        let engine = try ControllerEngine(
-            home: home, isDatabaseExpected: lock.hasDatabase && !isRestoring, isRestoring: isRestoring, outbox: outbox)
-        lock.noteDatabase()
+        let engine = try ControllerEngine(home: home, lock: lock, isRestoring: isRestoring, outbox: outbox)
+        lock.noteDatabase(at: lock.databasePosition)
         let loop = try EventLoop(name: "controller")
         let client = try MQTTClient(options(will: engine.will), on: loop)
         logger.info(
             "started", metadata: ["home": "\(home.path)", "fleet": "\(home.context.fleet)", "broker": "\(broker)"])
-        let outcome = await serve(client, engine, outbox, loop)
+        let outcome = await serve(client, engine, lock, outbox, loop)
         await leave(client, engine.will)
         await loop.shutdown()
         try await engine.close()
@@ -54,7 +53,7 @@ package struct ControllerService: Service {
 
     /// Runs until one part ends: by graceful shutdown, or because it must not go on.
     private func serve(
-        _ client: MQTTClient, _ engine: ControllerEngine, _ outbox: Outbox, _ loop: EventLoop
+        _ client: MQTTClient, _ engine: ControllerEngine, _ lock: HomeLock, _ outbox: Outbox, _ loop: EventLoop
     ) async -> Result<Void, any Error> {
         let alarm = Alarm(loop)
         return await withTaskGroup(of: Result<Void, any Error>.self) { group in
@@ -75,7 +74,7 @@ package struct ControllerService: Service {
                 return .success(())
             }
             group.addTask {
-                await Result { try await Performer(client, engine, alarm, logger).run(outbox) }
+                await Result { try await Performer(client, engine, lock, alarm, logger).run(outbox) }
             }
             client.start()
             defer { group.cancelAll() }

@@ -1,3 +1,4 @@
+import FleetHome
 import FleetProtocol
 import Logging
 import Mosquitto
@@ -6,14 +7,16 @@ import Mosquitto
 struct Performer {
     private let client: MQTTClient
     private let engine: ControllerEngine
+    private let lock: HomeLock
     private let alarm: Alarm
     private let logger: Logger
     /// Publishes that may be without an answer at a time.
     private static let window = 500
 
-    init(_ client: MQTTClient, _ engine: ControllerEngine, _ alarm: Alarm, _ logger: Logger) {
+    init(_ client: MQTTClient, _ engine: ControllerEngine, _ lock: HomeLock, _ alarm: Alarm, _ logger: Logger) {
         self.client = client
         self.engine = engine
+        self.lock = lock
         self.alarm = alarm
         self.logger = logger
     }
@@ -38,6 +41,7 @@ struct Performer {
                         if isCurrent(entry) { try await subscribe(filters) }
                     case .readEnrolments: await readEnrolments()
                     case .wake(let time): alarm.set(for: time, now: .current())
+                    case .note(let position): lock.noteDatabase(at: position.description)
                     case .log(let line): log(line)
                     case .stop(let reason): throw FleetControllerError(.stopped, reason)
                     }

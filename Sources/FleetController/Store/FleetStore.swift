@@ -83,6 +83,14 @@ package final class FleetStore {
     /// Forgets what does not stand in the tables, as a process does that starts again.
     package func forgetCaches() { cache.removeAll() }
 
+    /// How far it has come, as the last transaction left it.
+    func position() throws -> StorePosition {
+        if let latest = cache.latest, let session = cache.session {
+            return StorePosition(latest: latest, session: session)
+        }
+        return try transaction { try $0.position() }
+    }
+
     package func close() throws { try database.close() }
 
     /// Runs `body` in one transaction. When it throws, nothing of it has happened.

@@ -48,6 +48,8 @@ extension FleetStore.Transaction {
         return session
     }
 
+    func position() throws -> StorePosition { StorePosition(latest: try latest(), session: try session()) }
+
     /// The time up to which hellos and heartbeats may have been signed.
     func signedTime() throws -> Timestamp { Timestamp(milliseconds: try number("SELECT signed_at FROM meta") ?? 0) }
 

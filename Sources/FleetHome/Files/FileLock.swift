@@ -22,8 +22,9 @@ final class FileLock: Sendable {
     /// Leaves a note for whoever finds the file locked.
     func note(_ text: String) {
         let bytes = Array(text.utf8)
-        _ = ftruncate(descriptor, 0)
+        // In this order nobody finds it empty, whenever the process ends.
         _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+        _ = ftruncate(descriptor, off_t(bytes.count))
     }
 
     deinit { close(descriptor) }

@@ -23,7 +23,10 @@ final class Controller: BusClient {
     private var clockOffset: Int64 = 0
     /// Its clock was always right.
     private(set) var isPunctual = true
+    /// How far the store had come, as the home says.
+    private(set) var noted: StorePosition?
     private var backUp: FleetStore?
+    private var backedUpNote: StorePosition?
     /// A backup was put back, and the controller has not noticed yet.
     private(set) var isFromBackUp = false
     private(set) var putBacks = 0
@@ -101,11 +104,18 @@ final class Controller: BusClient {
         do {
             let core = try ControllerCore(
                 store: store, identity: world.fleet.identities[renewals], instance: .random(using: &world.noise),
+                noted: world.fault == .putBackNotNoticed ? nil : noted,
                 enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
                 startedAt: clock)
+            if let noted, !isRestoring, try store.latest() < noted.latest {
+                world.fail(.restored, "it starts on an older database than it has had")
+            }
             running = Running(core)
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
+        } catch let error as FleetControllerError where isFromBackUp && error.code == .stopped {
+            world.say(name, "does not start: \(error)")
+            world.after(500) { [unowned self] in start(isRestoring: true) }
         } catch {
             world.fail(.total, "the controller does not start: \(error)")
         }
@@ -150,12 +160,13 @@ final class Controller: BusClient {
 
     func takeBackUp() {
         guard let copy = try? FleetStore(copying: store) else { return }
-        (backUp, backedUpDesired) = (copy, desired)
+        (backUp, backedUpDesired, backedUpNote) = (copy, desired, noted)
     }
 
-    func putBack() {
+    func putBack(withFolder: Bool) {
         guard let backUp, let copy = try? FleetStore(copying: backUp) else { return }
-        world.say(name, "is put back from its backup")
+        world.say(name, "is put back from its backup\(withFolder ? ", with its folder" : "")")
+        if withFolder { noted = backedUpNote }
         running = nil
         phase = .offline
         inbox = []
@@ -324,6 +335,7 @@ final class Controller: BusClient {
                 effectsLeft = left - 1
             }
             switch effect {
+            case .note(let position): noted = position
             case .subscribe(let filters):
                 guard let connection else { continue }
                 world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: 0, on: connection)

@@ -2,6 +2,8 @@ import ArgumentParser
 import FleetProtocol
 import Foundation
 
+extension Schedule.Theme: ExpressibleByArgument {}
+
 /// `fleet-sim explore`: schedules of random seeds, each a whole fleet in which everything goes wrong that can.
 struct Explore: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,6 +22,13 @@ struct Explore: ParsableCommand {
 
     @Option(help: "The first seed. Without it a random one, which is printed.")
     var seed: UInt64?
+
+    @Option(
+        help: """
+            Run schedules of one theme alone, which are rare among the others: \
+            \(Schedule.Theme.allCases.map(\.rawValue).joined(separator: ", ")).
+            """)
+    var theme: Schedule.Theme?
 
     @Option(help: "Stop after this many seconds, however many schedules have run.")
     var atMost: Int?
@@ -66,7 +75,7 @@ struct Explore: ParsableCommand {
         if output == .text { print("seed \(first)") }
         let visited = coverage || requireCoverage ? Coverage() : nil
         let (failed, ran) = try explorer.explore(
-            seed: first, count: schedules ?? 1, threads: threads, within: .seconds(atMost ?? 86_400),
+            seed: first, theme: theme, count: schedules ?? 1, threads: threads, within: .seconds(atMost ?? 86_400),
             coverage: visited
         ) { ran, failure in
             if ran.isMultiple(of: 10_000) { note("\(ran) schedules") }
@@ -77,7 +86,7 @@ struct Explore: ParsableCommand {
         let elapsed = clock.now - start
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
         if let failure = failed.first, output == .text {
-            tell(try explorer.shrink(Schedule(seed: failure.seed), failure.violation))
+            tell(try explorer.shrink(Schedule(seed: failure.seed, theme: theme), failure.violation))
         }
         let perSecond = Int64(Double(ran) / max(seconds, 0.000_1))
         switch output {
@@ -103,7 +112,7 @@ struct Explore: ParsableCommand {
     }
 
     private func replay(_ seed: UInt64, _ explorer: Explorer) throws {
-        let schedule = Schedule(seed: seed)
+        let schedule = Schedule(seed: seed, theme: theme)
         let (violation, story) = try explorer.run(schedule)
         if let violation, shrink {
             tell(try explorer.shrink(schedule, violation))

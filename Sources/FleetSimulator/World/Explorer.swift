@@ -28,11 +28,13 @@ package struct Explorer: Sendable {
         return (violation, world.trace.lines)
     }
 
-    /// Runs the schedules of `count` seeds from `seed` on, on `threads` threads. Ends early when `limit` have failed, or
-    /// when the time is over. `noting` hears how many have run after each, and of a failure at once, one at a time.
+    /// Runs the schedules of `count` seeds from `seed` on, of `theme` alone if there is one, on `threads` threads. Ends
+    /// early when `limit` have failed, or when the time is over. `noting` hears how many have run after each, and of a
+    /// failure at once, one at a time.
     package func explore(
-        seed: UInt64, count: Int, threads: Int = 1, limit: Int = 10, within time: Duration = .seconds(86_400),
-        coverage: Coverage? = nil, noting: @Sendable (Int, (seed: UInt64, violation: Violation)?) -> Void = { _, _ in }
+        seed: UInt64, theme: Schedule.Theme? = nil, count: Int, threads: Int = 1, limit: Int = 10,
+        within time: Duration = .seconds(86_400), coverage: Coverage? = nil,
+        noting: @Sendable (Int, (seed: UInt64, violation: Violation)?) -> Void = { _, _ in }
     ) throws -> (failed: [(seed: UInt64, violation: Violation)], ran: Int) {
         struct Progress {
             var failed: [(seed: UInt64, violation: Violation)] = []
@@ -56,7 +58,7 @@ package struct Explorer: Sendable {
                 for index in range {
                     let bench = workshops[thread]
                     let failure = violation(
-                        of: Schedule(seed: seed &+ UInt64(index)), bench.workshop, bench.coverage)
+                        of: Schedule(seed: seed &+ UInt64(index), theme: theme), bench.workshop, bench.coverage)
                     progress.withLock { progress in
                         progress.ran += 1
                         let failed = failure.map { (seed: seed &+ UInt64(index), violation: $0) }

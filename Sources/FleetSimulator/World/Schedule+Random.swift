@@ -2,10 +2,10 @@ extension Schedule {
     package static let groups = 2
     package static let operators = 2
 
-    /// The schedule of a seed.
-    package init(seed: UInt64) {
+    /// The schedule of a seed; with a theme, the one of that theme.
+    package init(seed: UInt64, theme: Theme? = nil) {
         var random = SplitMix64(seed: seed)
-        let theme = Theme(seed: seed)
+        let mixture = Mixture(seed: seed, theme: theme)
         let devices = [1, 1, 1, 2, 2, 3, 4, 8][random.below(8)]
         let apps = 1 + random.below(3)
         let broker: Manners = [.honest, .honest, .honest, .honest, .honest, .lossy, .hostile, .hostile][random.below(8)]
@@ -15,32 +15,66 @@ extension Schedule {
         for _ in 0..<count {
             at += random.chance(40) ? random.milliseconds(0...30) : random.milliseconds(0...2_500)
             // Limits that count minutes need minutes in which little happens.
-            if random.chance(theme.pauses) { at += random.milliseconds(20_000...400_000) }
-            steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker, theme)))
+            if random.chance(mixture.pauses) { at += random.milliseconds(20_000...400_000) }
+            steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker, mixture)))
         }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }
 
-/// What a schedule is about. In most of them anything happens; in some a few things, over and over: what goes wrong only when
-/// three rare things meet is met there.
-private struct Theme {
-    /// Kinds of actions, as ``Action`` draws them.
-    private var kinds: [Int] = []
+extension Schedule {
+    /// A few kinds of actions that a schedule repeats: what goes wrong only when three rare things meet is met there.
+    package enum Theme: String, CaseIterable, Sendable {
+        /// The controller is put back from backups, and the broker from older databases.
+        case restore
+        /// Devices leave the fleet, come again, are others, and change groups meanwhile.
+        case members
+        /// Images and clones of devices, which speak in one name.
+        case clones
+        /// The trust in the controller's key is renewed while devices are away.
+        case trust
+        /// Disks are full at the wrong moment.
+        case disks
+
+        fileprivate static func any(_ random: inout SplitMix64) -> Self { allCases[random.below(allCases.count)] }
+
+        fileprivate var kinds: [Action.Kind] {
+            switch self {
+            case .restore: [.backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker]
+            case .members: [.remove, .enroll, .clone, .cutDevice, .crashBroker, .unplug]
+            case .clones: [.image, .putBack, .clone, .crashAgent, .enroll]
+            case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker]
+            case .disks: [.fillDisk, .fillControllerDisk, .crashAgent, .crashController]
+            }
+        }
+    }
+}
+
+/// What a schedule is made of. In most of them anything happens; in some a few kinds of actions, over and over: those of a
+/// ``Schedule/Theme``, or any.
+private struct Mixture {
+    private var kinds: [Action.Kind] = []
     private var aspect: Int?
     private(set) var pauses = 2
 
-    init(seed: UInt64) {
+    init(seed: UInt64, theme: Schedule.Theme?) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
-        guard random.chance(15) else { return }
-        // Something has to be wanted for anything to go wrong.
-        kinds = [random.below(38)] + (0...1 + random.below(4)).map { _ in random.below(Action.kinds) }
+        let isAny = random.chance(15)
+        let isNamed = random.chance(7) && !isAny
+        if let theme = theme ?? (isNamed ? Schedule.Theme.any(&random) : nil) {
+            kinds = theme.kinds + [.any(&random), .request]
+        } else if isAny {
+            // Something has to be wanted for anything to go wrong.
+            kinds = [.request] + (0...1 + random.below(4)).map { _ in .any(&random) }
+        } else {
+            return
+        }
         if random.chance(60) { aspect = random.below(5) }
         if random.chance(50) { pauses = 12 }
     }
 
-    func kind(_ random: inout SplitMix64) -> Int {
-        if kinds.isEmpty || random.chance(20) { return random.below(Action.kinds) }
+    func kind(_ random: inout SplitMix64) -> Action.Kind {
+        if kinds.isEmpty || random.chance(20) { return .any(&random) }
         return kinds[random.below(kinds.count)]
     }
 
@@ -52,10 +86,30 @@ private struct Theme {
 }
 
 extension Action {
-    fileprivate static let kinds = 120
+    /// What can happen, and how often beside the others.
+    fileprivate enum Kind {
+        case request, crashAgent, reboot, fillDisk, setClock, image, putBack, crashApp, reinstallApp, answer,
+            attempt, retire, cutDevice, cutController, cutOperator, crashBroker, stopBroker, saveBroker,
+            fillControllerDisk, crashController, backUpController, putBackController, setControllerClock,
+            stopAgent, unplug, display, enterCode, question, renewTrust, refuse, remove, enroll, clone,
+            ageBroker, pause
+
+        private static let weights: KeyValuePairs<Self, Int> = [
+            .request: 38, .crashAgent: 8, .reboot: 2, .fillDisk: 2, .setClock: 2, .image: 1, .putBack: 1, .crashApp: 5,
+            .reinstallApp: 2, .answer: 5, .attempt: 3, .retire: 1, .cutDevice: 7, .cutController: 2, .cutOperator: 1,
+            .crashBroker: 4, .stopBroker: 1, .saveBroker: 3, .fillControllerDisk: 1, .crashController: 5,
+            .backUpController: 1, .putBackController: 1, .setControllerClock: 1, .stopAgent: 2, .unplug: 4, .display: 1,
+            .enterCode: 3, .question: 2, .renewTrust: 2, .refuse: 1, .remove: 1, .enroll: 2, .clone: 1, .pause: 1,
+            .retire: 2, .ageBroker: 1,
+        ]
+
+        private static let drawn = weights.flatMap { Array(repeating: $0.key, count: $0.value) }
+
+        static func any(_ random: inout SplitMix64) -> Self { drawn[random.below(drawn.count)] }
+    }
 
     fileprivate init(
-        _ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners, _ theme: Theme
+        _ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners, _ mixture: Mixture
     ) {
         let device = random.below(devices)
         let app = random.below(apps)
@@ -63,56 +117,58 @@ extension Action {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
-        switch theme.kind(&random) {
-        case 0..<38:
-            self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps, theme))
-        case 38..<46: self = .crashAgent(device, effects: random.below(12))
-        case 46..<48: self = .reboot(device)
-        case 48..<50: self = .fillDisk(device)
-        case 50..<52: self = .setClock(device, [-86_400, -60, 60, 3_600, 2_000_000_000][random.below(5)])
-        case 52..<53: self = .image(device)
-        case 53..<54: self = .putBack(device)
-        case 54..<59: self = .crashApp(device, app)
-        case 59..<61: self = .reinstallApp(device, app)
-        case 61..<66: self = .answer(device, app)
-        case 66..<69: self = .attempt(device, app)
-        case 69..<70, 117..<119: self = .retire(device, app)
-        case 70..<77: self = .cutDevice(device, noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
-        case 77..<79: self = .cutController(noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
-        case 79..<80: self = .cutOperator(random.below(Schedule.operators))
-        case 80..<84:
+        switch mixture.kind(&random) {
+        case .request:
+            self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps, mixture))
+        case .crashAgent: self = .crashAgent(device, effects: random.below(12))
+        case .reboot: self = .reboot(device)
+        case .fillDisk: self = .fillDisk(device)
+        case .setClock: self = .setClock(device, [-86_400, -60, 60, 3_600, 2_000_000_000][random.below(5)])
+        case .image: self = .image(device)
+        case .putBack: self = .putBack(device)
+        case .crashApp: self = .crashApp(device, app)
+        case .reinstallApp: self = .reinstallApp(device, app)
+        case .answer: self = .answer(device, app)
+        case .attempt: self = .attempt(device, app)
+        case .retire: self = .retire(device, app)
+        case .cutDevice:
+            self = .cutDevice(device, noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
+        case .cutController:
+            self = .cutController(noticedAfter: random.chance(50) ? 0 : random.milliseconds(1...45_000))
+        case .cutOperator: self = .cutOperator(random.below(Schedule.operators))
+        case .crashBroker:
             let time = random.milliseconds(1...3_000)
             // Now and then for two minutes: longer than anybody's alarm.
             self = .crashBroker(downFor: time > 2_900 ? time * 40 : time)
-        case 84..<85: self = .stopBroker(downFor: random.milliseconds(1...3_000))
-        case 85..<88: self = .saveBroker
-        case 88..<89: self = .fillControllerDisk(after: random.below(4))
-        case 89..<94:
+        case .stopBroker: self = .stopBroker(downFor: random.milliseconds(1...3_000))
+        case .saveBroker: self = .saveBroker
+        case .fillControllerDisk: self = .fillControllerDisk(after: random.below(4))
+        case .crashController:
             let isLong = random.chance(10)
             self = .crashController(
                 effects: random.below(12), downFor: random.milliseconds(isLong ? 60_000...300_000 : 1...3_000))
-        case 94..<95: self = .backUpController
-        case 95..<96: self = .putBackController
-        case 96..<97: self = .setControllerClock([-3_600, -30, 86_400, 17_280_000][random.below(4)])
-        case 97..<99: self = .stopAgent(device)
-        case 99..<103:
+        case .backUpController: self = .backUpController
+        case .putBackController: self = .putBackController(withFolder: random.chance(50))
+        case .setControllerClock: self = .setControllerClock([-3_600, -30, 86_400, 17_280_000][random.below(4)])
+        case .stopAgent: self = .stopAgent(device)
+        case .unplug:
             self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
-        case 111..<112: self = .refuse(device, app)
-        case 103..<104: self = .display(device, app)
-        case 104..<107: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(40))
-        case 107..<109: self = .question(random.below(Schedule.operators), random.below(7))
-        case 109..<111: self = .renewTrust
-        case 112..<113: self = .remove(device)
-        case 113..<115: self = .enroll(device, isNew: random.chance(40))
-        case 115..<116: self = .clone(device)
-        case 119..<120: self = .ageBroker(by: 1 + random.below(4), downFor: random.milliseconds(1...3_000))
-        default: self = .pause
+        case .refuse: self = .refuse(device, app)
+        case .display: self = .display(device, app)
+        case .enterCode: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(40))
+        case .question: self = .question(random.below(Schedule.operators), random.below(7))
+        case .renewTrust: self = .renewTrust
+        case .remove: self = .remove(device)
+        case .enroll: self = .enroll(device, isNew: random.chance(40))
+        case .clone: self = .clone(device)
+        case .ageBroker: self = .ageBroker(by: 1 + random.below(4), downFor: random.milliseconds(1...3_000))
+        case .pause: self = .pause
         }
     }
 }
 
 extension Change {
-    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ theme: Theme) {
+    fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ mixture: Mixture) {
         let app = random.below(apps)
         let place: Place =
             switch random.below(6) {
@@ -122,7 +178,7 @@ extension Change {
             }
         switch random.below(20) {
         case 0..<14:
-            let aspect = theme.aspect(&random)
+            let aspect = mixture.aspect(&random)
             self = .apply(app: app, place, aspect: aspect, variant: random.below(6), isBased: random.chance(15))
         case 14..<16: self = .delete(app: app, place)
         case 16..<19:

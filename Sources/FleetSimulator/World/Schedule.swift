@@ -67,7 +67,8 @@ package enum Action: Hashable, Sendable {
     /// The controller's disk is full for a moment, after so many transactions.
     case fillControllerDisk(after: Int)
     case backUpController
-    case putBackController
+    /// Its database is put back, or its whole folder, with what is noted there about the database.
+    case putBackController(withFolder: Bool)
     case setControllerClock(Int64)
     case forge(Int, Forgery)
     /// The agent is asked to end, and starts again.

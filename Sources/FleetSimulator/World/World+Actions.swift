@@ -31,7 +31,7 @@ extension World {
             if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
         case .fillControllerDisk(let transactions): controller.fillDisk(after: transactions)
         case .backUpController: controller.takeBackUp()
-        case .putBackController: controller.putBack()
+        case .putBackController(let withFolder): controller.putBack(withFolder: withFolder)
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
         case .stopAgent(let device): machines[device].stop()

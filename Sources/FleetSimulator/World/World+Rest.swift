@@ -18,6 +18,11 @@ extension World {
             checkHeartbeats()
             controller.checkBases()
             controller.checkDesired()
+            let latest = try store.latest()
+            if controller.noted?.latest != latest {
+                let noted = controller.noted.map { "\($0.latest)" } ?? "nothing"
+                fail(.restored, "the store is at revision \(latest), and the home has noted \(noted)")
+            }
             if isForgotten(wishes) { return }
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
@@ -86,8 +91,8 @@ extension World {
         }
     }
 
-    /// A known gap: the broker has forgotten all, the backup that was put back too, and the operators have made as many
-    /// changes since, before a device spoke, as were lost. So the controller did not notice that it was put back.
+    /// A known gap: the broker has forgotten all, the whole folder was put back, and the operators have made as many changes
+    /// since, before a device spoke, as were lost. So the controller did not notice that it was put back.
     private func isForgotten(_ wishes: [FleetStore.Wish]) -> Bool {
         guard controller.isFromBackUp else { return false }
         let known = Dictionary(wishes.map { ($0.address, $0) }) { $1 }
