@@ -24,7 +24,8 @@ struct FaultTests {
         .markersNotRepeated: 33, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 60, .wakesNotRepeated: 45_310,
         .replacedNotPutBack: 1_340, .presenceNotTaken: 6,
         .retainedPresenceTaken: 1, .willsTaken: 22, .removedNotCleared: 20, .enrolmentsNotRead: 5,
-        .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 1_100, .lateRequestsDone: 30,
+        .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 1_100, .rowsLeftOut: 5,
+        .lateRequestsDone: 30,
         .appsNotNamed: 5,
         .callbacksOverlap: 5, .installationsConfused: 5,
     ]

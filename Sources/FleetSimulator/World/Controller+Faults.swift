@@ -65,6 +65,7 @@ extension Controller {
         return effects.compactMap { effect in
             guard case .publish(let topic, let payload, let retain) = effect else { return effect }
             switch world.fault {
+            case .rowsLeftOut: return .publish(topic: topic, payload: withoutLastRow(payload), retain: retain)
             case .removedNotCleared: return payload.isEmpty && !topic.contains("/desired/") ? nil : effect
             case .replacedNotPutBack: return putBack.contains(topic) ? nil : effect
             case .noRepair: return isRepair && topic.contains("/desired/") ? nil : effect
@@ -97,6 +98,16 @@ extension Controller {
             default: return effect
             }
         }
+    }
+
+    private func withoutLastRow(_ payload: [UInt8]) -> [UInt8] {
+        guard let response = try? Response(json: payload, limit: Response.maximumSize),
+            asked[response.id]?.verb.isChange == false,
+            case .success(.object(let members), let next) = response.result, let list = members.first,
+            let rows = list.value.arrayValue
+        else { return payload }
+        let body = JSONValue.object([.init(list.name, .array(rows.dropLast()))])
+        return Response(id: response.id, result: .success(body, next: next)).json
     }
 
     /// Whether this was not said on this connection before.

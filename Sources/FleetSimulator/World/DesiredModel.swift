@@ -4,28 +4,31 @@ import FleetProtocol
 /// What operators have asked for and were answered, as somebody keeps it who reads requests and answers alone: the
 /// controller's store must say the same.
 struct DesiredModel {
-    private struct Group: Hashable {
+    struct Group: Hashable {
         var priority: Int64 = 0
         var members: Set<DeviceID> = []
     }
 
     /// The live documents of apps, and their values as JSON.
-    private var values: [Address: String] = [:]
-    private var groups: [GroupID: Group] = [:]
+    private(set) var values: [Address: String] = [:]
+    private(set) var groups: [GroupID: Group] = [:]
+    /// The documents of apps that operators were answered to have changed, by revision.
+    private(set) var changes: [Int64: Address] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
     private var done: Set<RandomID> = []
     private var refused: Set<RandomID> = []
 
     /// The controller answers a request. Returns what is wrong with the answer.
     mutating func answered(_ response: Response, to verb: Verb, _ body: [UInt8]) throws -> String? {
-        guard verb.isChange, !done.contains(response.id) else { return nil }
+        guard !done.contains(response.id) else { return nil }
         switch response.result {
         case .failure(let failure):
-            guard refused.insert(response.id).inserted else { return nil }
+            guard verb.isChange, refused.insert(response.id).inserted else { return nil }
             guard failure.code == .notFound, try finds(verb, body) else { return nil }
             return "it is said that \(failure.message)"
-        case .success(let answer, _):
+        case .success(let answer, let next):
             done.insert(response.id)
+            if !verb.isChange { return next == nil ? try problem(in: answer, to: verb, body) : nil }
             switch verb {
             case .apply: return apply(try ApplyRequest(json: body, limit: Request.maximumSize), try results(answer))
             case .delete:
@@ -95,6 +98,7 @@ struct DesiredModel {
                 return "\(address.path) is said to be \(result.isChanged ? "" : "un")changed"
             }
             values[address] = value
+            if result.isChanged { changes[result.revision] = address }
         }
         return nil
     }
@@ -103,6 +107,7 @@ struct DesiredModel {
         let wanted = Set(request.documents.flatMap(live))
         let told = Set(results.map { Address.desired($0.layer, $0.app, $0.aspect) })
         for address in wanted { values[address] = nil }
+        for result in results { changes[result.revision] = .desired(result.layer, result.app, result.aspect) }
         guard told != wanted else { return nil }
         return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"
     }

@@ -26,7 +26,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
     case nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
     case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
-    case startsAsRestored, putBackNotNoticed, lateRequestsDone
+    case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut
     // Members of the fleet
     case removedNotCleared, enrolmentsNotRead, incarnationNotRaised
 }

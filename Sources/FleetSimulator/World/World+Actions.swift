@@ -43,8 +43,7 @@ extension World {
         case .question(let person, let verb):
             checkCounts()
             let verb = Self.questions[verb]
-            operators[person].ask(
-                verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(ListRequest(app: appID(0))))
+            operators[person].ask(verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(listed))
         case .renewTrust: controller.renewTrust()
         case .remove(let device): remove(machines[device])
         case .enroll(let device, let isNew): enroll(machines[device], isNew: isNew)
@@ -150,6 +149,16 @@ extension World {
             }
         let aspect = any.chance(50) ? Aspect.allCases[any.below(Aspect.allCases.count)] : nil
         return DocumentSelector(app: appID(any.below(schedule.apps)), layer: layer(place), aspect: aspect)
+    }
+
+    /// A part of a list, or all of it.
+    private var listed: ListRequest {
+        var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+        let selector = selector(&any)
+        let device = DeviceID(unchecked: "d\(any.below(schedule.devices))")
+        return ListRequest(
+            app: any.chance(50) ? selector.app : nil, device: any.chance(30) ? device : nil,
+            layer: any.chance(30) ? selector.layer : nil)
     }
 
     private func json(_ value: some JSONWritable) -> JSONValue {

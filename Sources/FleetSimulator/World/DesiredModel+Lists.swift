@@ -1,0 +1,99 @@
+import FleetProtocol
+
+/// What operators read in lists.
+extension DesiredModel {
+    /// What is wrong with a list, read at this moment, that fits on one page.
+    func problem(in answer: JSONValue, to verb: Verb, _ body: [UInt8]) throws -> String? {
+        let request = try ListRequest(json: body, limit: Request.maximumSize)
+        switch verb {
+        case .groups: return differs(rows(answer, "groups"), from: groupRows, "groups")
+        case .policies:
+            let told = rows(answer, "policies").map { Self.row($0, ["target", "app", "aspect", "value"]) }
+            return differs(told, from: try policyRows(request), "policies")
+        case .devices:
+            let told = rows(answer, "devices").map { Self.row($0, ["device", "groups"]) }
+            let names = told.compactMap { $0["device"]?.stringValue }
+            if names != Set(names).sorted() { return "the devices are listed as \(names)" }
+            return differs(told, from: names.map(deviceRow), "devices")
+        case .history: return problem(inHistory: rows(answer, "history"), request)
+        default: return nil
+        }
+    }
+
+    private func rows(_ answer: JSONValue, _ name: String) -> [JSONValue] { answer[name]?.arrayValue ?? [] }
+
+    /// Some members of a row.
+    private static func row(_ row: JSONValue, _ names: [String]) -> JSONValue {
+        .object(names.map { JSONValue.Member($0, row[$0] ?? .null) })
+    }
+
+    private func differs(_ told: [JSONValue], from wanted: [JSONValue], _ name: String) -> String? {
+        guard told != wanted else { return nil }
+        return "\(name) tells of \(told.map(\.jsonText)), and there is \(wanted.map(\.jsonText))"
+    }
+
+    private var groupRows: [JSONValue] {
+        groups.sorted { $0.key < $1.key }.map { name, group in
+            .object([
+                .init("group", .string(name.text)), .init("priority", .integer(group.priority)),
+                .init("devices", .array(group.members.sorted().map { .string($0.text) })),
+            ])
+        }
+    }
+
+    private func deviceRow(_ name: String) -> JSONValue {
+        let within = groups.filter { $0.value.members.contains(DeviceID(unchecked: name)) }.keys.sorted()
+        return .object([
+            .init("device", .string(name)), .init("groups", .array(within.map { .string($0.text) })),
+        ])
+    }
+
+    private func policyRows(_ request: ListRequest) throws -> [JSONValue] {
+        try values.sorted { $0.key.path < $1.key.path }.compactMap { address, value in
+            guard case .desired(let layer, let app, let aspect) = address, request.app ?? app == app,
+                request.layer ?? layer == layer, request.device.map({ reads($0, layer) }) ?? true
+            else { return nil }
+            return .object([
+                .init("target", .string(layer.description)), .init("app", .string(app.text)),
+                .init("aspect", .string(aspect.text)),
+                .init("value", try JSONValue(json: Array(value.utf8), limit: SignedDocument.maximumSize)),
+            ])
+        }
+    }
+
+    private func reads(_ device: DeviceID, _ layer: Layer) -> Bool {
+        switch layer {
+        case .all: true
+        case .group(let group): members(of: group).contains(device)
+        case .device(let other): device == other
+        }
+    }
+
+    /// The newest first; each says what it has replaced; the newest of each document is what is there; and every change
+    /// that was answered for is there.
+    private func problem(inHistory rows: [JSONValue], _ request: ListRequest) -> String? {
+        let revisions = rows.compactMap { $0["revision"]?.integerValue }
+        if revisions.count != rows.count || revisions != Set(revisions).sorted(by: >) {
+            return "history tells of the revisions \(revisions)"
+        }
+        var texts: [String: String?] = [:]
+        for address in values.keys { if let name = Self.name(of: address) { texts[name] = values[address] } }
+        for row in rows where row["app"]?.stringValue?.hasPrefix("_") == false {
+            let name = ["target", "app", "aspect"].map { row[$0]?.stringValue ?? "" }.joined(separator: " ")
+            if row["new"]?.jsonText != texts[name] ?? nil {
+                return "history tells of \(row.jsonText), and then there was \((texts[name] ?? nil) ?? "nothing")"
+            }
+            texts[name] = row["old"]?.jsonText
+        }
+        let missing = changes.filter { revision, address in
+            guard case .desired(let layer, let app, _) = address else { return false }
+            return request.app ?? app == app && request.layer ?? layer == layer && !revisions.contains(revision)
+        }
+        return missing.isEmpty ? nil : "history leaves out \(missing.keys.sorted())"
+    }
+
+    private static func name(of address: Address) -> String? {
+        guard case .desired(let layer, let app, let aspect) = address else { return nil }
+        return "\(layer) \(app) \(aspect.text)"
+    }
+}
