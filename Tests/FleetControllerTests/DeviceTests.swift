@@ -137,6 +137,28 @@ struct DeviceTests {
         #expect(try lost(world) == [[.statuses]])
     }
 
+    @Test("a device that is there says again what somebody has cleared; one that was taken out does not")
+    func cleared() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        world.online(till, connection: connection)
+        #expect(try lost(world) == [[]])
+        world.receive(.reply(till2, mail, .status), [])
+        world.receive(.reply(till, mail, .logLevel), [])
+        #expect(try lost(world).isEmpty)
+        world.receive(.presence(.device(till)), [])
+        world.receive(.reply(till, mail, .status), [])
+        #expect(try lost(world) == [[], [.statuses]])
+        world.offline(till, connection: connection)
+        world.receive(.reply(till, mail, .status), [])
+        #expect(try lost(world).isEmpty)
+        world.online(till)
+        _ = try lost(world)
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        #expect(try lost(world).isEmpty)
+    }
+
     @Test("a device that has other documents than it should is told so, when they have had the time to arrive")
     func lostDocument() throws {
         let world = try World()

@@ -157,7 +157,8 @@ struct ReadBackTests {
         }
         #expect(refusal() == nil)
         world.connect()
-        #expect(refusal()?.contains("session 2, and has been at revision 2 and session 3") == true, "\(refusal() ?? "")")
+        #expect(
+            refusal()?.contains("session 2, and has been at revision 2 and session 3") == true, "\(refusal() ?? "")")
         let lost = try world.apply(mail, "all", .config, #"{"values":{"a":"lost"}}"#)
         #expect(refusal()?.contains("fleet-controller run --restored") == true)
         _ = try restore(old, false)

@@ -54,6 +54,19 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(14_153, .remove(2)),
                 ])),
         KeptSchedule(
+            what: "a device that is enrolled again says again what was cleared with what it had left",
+            schedule: Schedule(
+                seed: 4_409_325_905_697_995, devices: 2, apps: 3,
+                steps: [
+                    .init(20_822, .crashBroker(downFor: 2_091)), .init(23_285, .crashBroker(downFor: 897)),
+                    .init(24_431, .request(1, .apply(app: 0, .group(1), aspect: 1, variant: 0, isBased: false))),
+                    .init(24_717, .unplug(0, 121_649)), .init(29_580, .remove(1)),
+                    .init(30_824, .enroll(1, isNew: false)),
+                    .init(30_854, .crashController(effects: 11, downFor: 2_566)), .init(32_738, .unplug(0, 187_785)),
+                    .init(32_780, .request(0, .apply(app: 2, .all, aspect: 2, variant: 5, isBased: false))),
+                    .init(33_931, .crashBroker(downFor: 1_920)),
+                ])),
+        KeptSchedule(
             what: "an app that retires itself takes a retirement by its policy, which was under way, for no answer",
             schedule: Schedule(
                 seed: 5_001_627, devices: 1, apps: 1,

@@ -24,8 +24,11 @@ extension ControllerCore {
         for (message, address) in messages {
             switch address {
             case .reply, .presence(.device):
-                // Empty is what clearing a topic looks like.
-                guard let address, !message.payload.isEmpty else { continue }
+                guard let address else { continue }
+                if message.payload.isEmpty {
+                    noteCleared(address)
+                    continue
+                }
                 do {
                     if let report = try Report(message, address, &known) { reports.append(report) }
                 } catch {
@@ -56,6 +59,19 @@ extension ControllerCore {
         }
         try collect(&reports, &turn)
         refused.log(&turn)
+    }
+
+    /// Empty is what clearing a topic looks like. It may have cleared what is newer: what a removed incarnation has left
+    /// goes while the next one begins to speak. A device that is there says it again.
+    private mutating func noteCleared(_ address: Address) {
+        guard case .serving(var serving) = phase else { return }
+        phase = .offline
+        switch address {
+        case .presence(.device(let device)): serving.ask(device, lost: [])
+        case .reply(let device, _, .status): serving.ask(device, lost: [.statuses])
+        default: break
+        }
+        phase = .serving(serving)
     }
 
     /// Commits reports, and keeps what follows from them.

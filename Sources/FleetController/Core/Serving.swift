@@ -44,6 +44,13 @@ struct Serving {
         waiting[device]?.lost = lost
     }
 
+    /// A device that was greeted already is to say again who it is, and what was lost.
+    mutating func ask(_ device: DeviceID, lost: Set<Hello.Lost>) {
+        guard var greeting = waiting[device] ?? greeted[device] else { return }
+        greeting.lost = (waiting[device]?.lost ?? []).union(lost)
+        waiting[device] = greeting
+    }
+
     mutating func forget(_ device: DeviceID) {
         waiting[device] = nil
         greeted[device] = nil

@@ -39,6 +39,7 @@ extension World {
                     fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")
                 }
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
+                for status in statuses where status.device == machine.id { checkRetained(status) }
                 checkPresence(of: machine)
                 check(try store.device(machine.id), machine, core)
                 check(machine, events)
@@ -214,6 +215,19 @@ extension World {
                 fail(
                     .summary, "\(app.name) has retired itself: \(policy.rawValue) is \(record[policy].attempt.outcome)")
             }
+        }
+    }
+
+    /// What a broker keeps of a device is what the store has: the controller's next connection reads it.
+    private func checkRetained(_ status: Status) {
+        guard schedule.broker == .honest else { return }
+        let topic = Address.reply(status.device, status.app, .status).topic(in: SimulatedFleet.id)
+        let kept = broker.retained[topic].flatMap {
+            try? Status(wire: $0, fleet: SimulatedFleet.id, device: status.device, app: status.app)
+        }
+        if kept?.order != status.order {
+            let order = kept.map { "\($0.order)" } ?? "nothing"
+            fail(.summary, "\(topic) keeps \(order), and the store has \(status.order)")
         }
     }
 
