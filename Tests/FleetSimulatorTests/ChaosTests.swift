@@ -84,7 +84,7 @@ struct ChaosTests {
         let parts = ["Broker", "Controller", "Agent", "App"]
         let expected =
             ["kill", "end", "stop"].flatMap { kind in parts.map { kind + $0 } }
-            + ["reset", "refuse", "slow", "blackHole", "fullDiskAgent", "oldDatabase", "emptyDatabase"]
+            + ["reset", "refuse", "slow", "blackHole", "fullDiskAgent", "oldDatabase", "emptyDatabase", "restore"]
         #expect(kinds.isSuperset(of: expected), "\(Set(expected).subtracting(kinds))")
         #expect(plan.steps.allSatisfy { $0.at < 240_000 })
     }

@@ -39,6 +39,10 @@ extension Chaos {
             fleet.loseDatabase()
             story.tell("kill -9 of broker, to start again after \(down) ms without a database", at: now)
             fleet.part(.broker)?.kill(down: down, at: now)
+        case .restore(let down):
+            fleet.restoreController()
+            story.tell("kill -9 of controller, to start again after \(down) ms with --restored", at: now)
+            fleet.part(.controller)?.kill(down: down, at: now)
         case .retire(let target):
             guard case .app(let device, let app) = target, let part = fleet.part(target), part.isRunning else { return }
             story.tell("\(target) retires itself", of: subject(of: target), at: now)

@@ -25,6 +25,8 @@ final class ChaosFleet {
     private var databases: [String] = []
     /// What the next start of the broker finds; nil for what the last one left.
     private var nextDatabase: Database?
+    /// Whether the next start of the controller is told that its database was put back.
+    private var isRestoring = false
 
     private enum Database {
         case empty
@@ -97,8 +99,10 @@ final class ChaosFleet {
                 return try Child(mosquitto, ["-c", home.brokerConfigurationPath], log("broker"))
             })
         parts.append(
-            ChaosPart(.controller, limits: limits) { [home] in
-                try Child(controller, ["run", "--home", home.path], log("controller"))
+            ChaosPart(.controller, limits: limits) { [unowned self] in
+                defer { isRestoring = false }
+                let manner = isRestoring ? ["--restored"] : []
+                return try Child(controller, ["run", "--home", home.path] + manner, log("controller"))
             })
         for (index, device) in devices.enumerated() {
             let configuration = path(of: device) + "/agent.json"
@@ -156,6 +160,8 @@ final class ChaosFleet {
         let copy = "\(folder)/database/\(databases.count).db"
         if (try? FileManager.default.copyItem(atPath: database, toPath: copy)) != nil { databases.append(copy) }
     }
+
+    func restoreController() { isRestoring = true }
 
     func loseDatabase() { nextDatabase = .empty }
 

@@ -56,6 +56,8 @@ package struct ChaosPlan: Hashable, Sendable {
         /// longer, the controller may be away too, and agents read what nobody has repaired.
         case oldDatabase(age: Int, down: Int64, alone: Int64?)
         case emptyDatabase(down: Int64)
+        /// kill -9 of the controller, and a new start as after a restore: it begins an epoch, and signs all again.
+        case restore(down: Int64)
         /// The app retires itself.
         case retire(Target)
         /// The device gets another password and incarnation while its agent runs.
@@ -76,6 +78,7 @@ package struct ChaosPlan: Hashable, Sendable {
             case .fullDisk(let target, _): "fullDisk\(target.kind)"
             case .oldDatabase: "oldDatabase"
             case .emptyDatabase: "emptyDatabase"
+            case .restore: "restore"
             case .retire: "retireItself"
             case .enroll: "enrollAgain"
             case .remove: "remove"
@@ -109,7 +112,7 @@ package struct ChaosPlan: Hashable, Sendable {
         self.steps = steps
     }
 
-    private static let kinds = 28
+    private static let kinds = 29
 
     private static func fault(
         _ kind: Int, device: Int, of devices: Int, app: Int, _ duration: Int64, _ random: inout SplitMix64
@@ -146,6 +149,7 @@ package struct ChaosPlan: Hashable, Sendable {
         case 24: return .emptyDatabase(down: down)
         case 25: return .retire(.app(device, app))
         case 26: return .enroll(device)
+        case 27: return .restore(down: down)
         // The last one is a guest, for whom nothing stands but what is for all.
         default: return .remove(devices, time: time)
         }

@@ -24,6 +24,17 @@ struct ChaosSnapshot {
     let answers: [String: [JSONValue]]
     let apps: [App]
     let devices: [DeviceID]
+    /// Under which revision each document stands now: a restored controller has signed it again.
+    let revisions: [ChaosChange.Key: Int64]
+
+    init(fleet: FleetID, answers: [String: [JSONValue]], apps: [App], devices: [DeviceID]) {
+        (self.fleet, self.answers, self.apps, self.devices) = (fleet, answers, apps, devices)
+        var revisions: [ChaosChange.Key: Int64] = [:]
+        for row in answers["policies"] ?? [] {
+            if let key = ChaosModel.key(row) { revisions[key] = row["revision"]?.integerValue }
+        }
+        self.revisions = revisions
+    }
 
     subscript(name: String) -> [JSONValue] { answers[name] ?? [] }
 
@@ -48,7 +59,7 @@ struct ChaosSnapshot {
     private func checkPolicies(_ model: ChaosModel, _ findings: inout [ChaosFinding]) {
         var listed: [ChaosChange.Key: Int64] = [:]
         for row in self["policies"] {
-            if let key = ChaosModel.key(row) { listed[key] = row["revision"]?.integerValue }
+            if let key = ChaosModel.key(row) { listed[key] = row["change"]?.integerValue }
         }
         for (key, live) in model.live where listed[key] != live.revision {
             findings.append(
