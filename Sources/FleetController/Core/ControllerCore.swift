@@ -56,8 +56,8 @@ package struct ControllerCore: ~Copyable {
             throw FleetControllerError(
                 .stopped,
                 "the database is at revision \(position.latest) and session \(position.session), and has been at revision"
-                    + " \(noted.latest) and session \(noted.session): it was put back from a backup. To go on with it:"
-                    + " fleet-controller run --restored")
+                    + " \(noted.latest) and session \(noted.session): it was put back from a backup. Put the newest"
+                    + " one back, or go on without what was changed since: fleet-controller run --restored")
         }
         self.noted = noted
         self.signedTime = signedTime

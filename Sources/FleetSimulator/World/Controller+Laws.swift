@@ -134,6 +134,13 @@ extension Controller {
         orders.merge(stored) { max($0, $1) }
     }
 
+    static func tellsOfLoss(_ topic: String, _ payload: [UInt8]) -> Bool {
+        guard topic.contains("/hello/"), let signed = try? SignedDocument(wire: payload),
+            let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+        else { return false }
+        return !hello.lost.isEmpty
+    }
+
     static let heartbeats = Address.heartbeat.topic(in: SimulatedFleet.id)
     private static let requests = Address.prefix(of: SimulatedFleet.id) + "control/request/"
     private static let responses = Address.prefix(of: SimulatedFleet.id) + "control/response/"

@@ -14,6 +14,8 @@ final class Controller: BusClient {
     private var alarm = (number: 0, time: Timestamp?.none)
     /// When it last sent a heartbeat.
     private(set) var beatAt: Int64 = 0
+    /// When it last told a device that something was lost.
+    private(set) var lossSaidAt: Int64 = 0
     private var isWorkDue = false
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
@@ -342,6 +344,7 @@ final class Controller: BusClient {
             case .publish(let topic, let payload, let retain):
                 guard let connection else { continue }
                 if topic == Self.heartbeats { beatAt = world.now }
+                if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
                 world.say(name, "publishes \(topic)\(payload.isEmpty ? ", empty" : "")")
                 // To verify each takes a tenth of a world's time: in most worlds what the controller's own key has just
                 // signed is taken as signed.

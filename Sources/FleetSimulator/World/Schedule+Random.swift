@@ -29,6 +29,8 @@ extension Schedule {
         case restore
         /// Devices leave the fleet, come again, are others, and change groups meanwhile.
         case members
+        /// The controller is put back from before devices left the fleet, or came.
+        case registry
         /// Images and clones of devices, which speak in one name.
         case clones
         /// The trust in the controller's key is renewed while devices are away.
@@ -42,6 +44,7 @@ extension Schedule {
             switch self {
             case .restore: [.backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker]
             case .members: [.remove, .enroll, .clone, .cutDevice, .crashBroker, .unplug]
+            case .registry: [.backUpController, .putBackController, .remove, .enroll, .crashBroker, .ageBroker]
             case .clones: [.image, .putBack, .clone, .crashAgent, .enroll]
             case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker]
             case .disks: [.fillDisk, .fillControllerDisk, .crashAgent, .crashController]

@@ -120,6 +120,11 @@ extension World {
     private func checkHeartbeats() {
         let silence = now - controller.beatAt
         if silence > 91_000 { fail(.limits, "the controller has not been heard for \(silence) ms") }
+        // Only a world that was lossy has the time: half a round, after the quarter of an hour and more after which a device
+        // speaks up that nobody has greeted.
+        if schedule.broker == .lossy, now - controller.lossSaidAt < 300_000 {
+            fail(.ends, "after all this time a device is told that something was lost")
+        }
     }
 
     private func checkPromises(_ wishes: [FleetStore.Wish]) {
