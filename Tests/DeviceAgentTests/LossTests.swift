@@ -55,6 +55,18 @@ struct LossTests {
         #expect(try presences(device).first?.apps.map(\.reported) == [nil])
     }
 
+    @Test("a presence tells of the epoch that the enrolment knew, though no document of it has come")
+    func epoch() throws {
+        var fleet = try TestFleet()
+        fleet.epoch = 5
+        var device = try TestDevice(fleet: fleet)
+        try device.connect()
+        #expect(try presences(device).first?.highest == Revision(epoch: 5, number: 0))
+        var first = try TestDevice()
+        try first.connect()
+        #expect(try presences(first).first?.highest == nil)
+    }
+
     @Test("membership and meta of the groups count among the documents")
     func groups() throws {
         var device = try TestDevice()

@@ -67,6 +67,23 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(33_931, .crashBroker(downFor: 1_920)),
                 ])),
         KeptSchedule(
+            what: "a device tells of the epoch that its enrolment knew to a controller that was put back from before it",
+            schedule: Schedule(
+                seed: 1_743_587_682_450_346, devices: 3, apps: 1,
+                steps: [
+                    .init(18, .crashController(effects: 7, downFor: 1_919)), .init(1_166, .crashBroker(downFor: 2_311)),
+                    .init(207_277, .ageBroker(by: 3, downFor: 597)), .init(207_907, .remove(2)),
+                    .init(207_919, .backUpController),
+                    .init(207_945, .request(1, .group(0, priority: 2, members: 4))),
+                    .init(207_968, .enroll(0, isNew: true)), .init(208_537, .putBackController(withFolder: false)),
+                    .init(210_253, .putBackController(withFolder: true)),
+                    .init(212_635, .request(1, .apply(app: 0, .all, aspect: 3, variant: 5, isBased: false))),
+                    .init(212_642, .enroll(1, isNew: true)), .init(213_797, .reinstallApp(0, 0)),
+                    .init(213_822, .putBackController(withFolder: false)),
+                    .init(216_386, .ageBroker(by: 4, downFor: 2_243)),
+                    .init(220_707, .putBackController(withFolder: true)), .init(220_721, .crashBroker(downFor: 2_118)),
+                ])),
+        KeptSchedule(
             what: "an app that retires itself takes a retirement by its policy, which was under way, for no answer",
             schedule: Schedule(
                 seed: 5_001_627, devices: 1, apps: 1,

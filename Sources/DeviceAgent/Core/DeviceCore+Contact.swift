@@ -13,7 +13,7 @@ extension DeviceCore {
                 Presence.App(
                     id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue),
                     reported: session.reported[$0.id])
-            }, highest: state.highest > .zero ? state.highest : nil, documents: documents)
+            }, highest: state.highest > Revision(epoch: 1, number: 0) ? state.highest : nil, documents: documents)
     }
 
     /// What the device has of what it has asked for; nil while it waits for some of it.

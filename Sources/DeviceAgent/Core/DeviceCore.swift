@@ -107,8 +107,9 @@ package struct DeviceCore: Sendable {
         for (address, floor) in enrollment.floors where state.marks[address].map({ $0.revision < floor }) ?? true {
             self.state.marks[address] = DocumentMark(revision: floor, digest: nil)
         }
-        // It is saved less often than documents are.
-        self.state.highest = self.state.marks.values.reduce(state.highest) { max($0, $1.revision) }
+        // It is saved less often than documents are; of the epoch that an enrolment tells of there may be none yet.
+        let enrolled = Revision(epoch: enrollment.epoch, number: 0)
+        self.state.highest = self.state.marks.values.reduce(max(state.highest, enrolled)) { max($0, $1.revision) }
         self.state.boot += 1
         self.state.running.observe(now)
         clockSavedAt = self.state.running.total

@@ -19,6 +19,9 @@ final class Machine: BusClient {
     var isRemoved = false
     /// The controller is still to be told of it.
     var isRemovalUnfinished = false
+    /// It was enrolled again while it was still being taken out: until then the removal may be heard of last, and the device
+    /// counts as taken out until the home is read and it speaks again.
+    var removalMayFollowUntil: Int64 = 0
     /// How somebody enrols it.
     var enrolment: Enrolment?
     var isGone = false

@@ -24,6 +24,7 @@ extension World {
                 fail(.restored, "the store is at revision \(latest), and the home has noted \(noted)")
             }
             if isForgotten(wishes) { return }
+            checkLosses()
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
             }
@@ -120,8 +121,11 @@ extension World {
     private func checkHeartbeats() {
         let silence = now - controller.beatAt
         if silence > 91_000 { fail(.limits, "the controller has not been heard for \(silence) ms") }
-        // Only a world that was lossy has the time: half a round, after the quarter of an hour and more after which a device
-        // speaks up that nobody has greeted.
+    }
+
+    /// Only a world that was lossy has the time: half a round, after the quarter of an hour and more after which a device
+    /// speaks up that nobody has greeted.
+    private func checkLosses() {
         if schedule.broker == .lossy, now - controller.lossSaidAt < 300_000 {
             fail(.ends, "after all this time a device is told that something was lost")
         }
