@@ -67,7 +67,8 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(33_931, .crashBroker(downFor: 1_920)),
                 ])),
         KeptSchedule(
-            what: "a device tells of the epoch that its enrolment knew to a controller that was put back from before it",
+            what:
+                "a device tells of the epoch that its enrolment knew to a controller that was put back from before it",
             schedule: Schedule(
                 seed: 1_743_587_682_450_346, devices: 3, apps: 1,
                 steps: [
