@@ -110,7 +110,7 @@ package struct EventMark: Hashable, Sendable, JSONCodable {
 /// The controller's answer to a device that has come online: what the broker holds is the controller's wish. Said again
 /// to one that stays, now and then: it answers with its presence, and the controller compares.
 package struct Hello: Hashable, Sendable, JSONCodable {
-    /// What the device's presence has shown to be lost on the way.
+    /// What the device's presence, or a topic of it that somebody has cleared, has shown to be lost.
     package enum Lost: String, Hashable, Sendable, CaseIterable {
         /// To the controller: the device reports all its apps again.
         case statuses
