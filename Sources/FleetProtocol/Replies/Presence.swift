@@ -49,8 +49,8 @@ package struct Presence: Hashable, Sendable {
     package var since: Timestamp
     package var agent: String
     package var apps: [App]
-    /// The highest revision that the device knows of; 0 where its enrolment alone has told it of the epoch. A controller whose store is behind has lost something, also when
-    /// the broker and every status have lost it too.
+    /// The highest revision that the device knows of; 0 where its enrolment alone has told it of the epoch. A controller
+    /// whose store is behind has lost something, also when the broker and every status have lost it too.
     package var highest: Revision?
     /// What the device has below desired/ of its groups and its apps; nil while it still fetches them.
     package var documents: Documents?
