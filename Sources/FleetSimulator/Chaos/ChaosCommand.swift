@@ -12,9 +12,10 @@ struct ChaosCommand: AsyncParsableCommand {
             Broker, controller, agents, apps and operators are processes in a temporary folder, on free ports. They \
             are killed, stopped, cut off and slowed down, their disks are full (a limit of the size of files, \
             RLIMIT_FSIZE), the broker comes back with an old or an empty database, and the controller as after a \
-            restore (--restored), while several fleetctl change everything. When the faults have ended, fleetctl, the files and what the apps printed must agree. The seed \
-            decides what goes wrong and what is asked for, not how the processes come through it. Exit code 1 when a \
-            promise was broken: then the story is told, and the folder with all logs is kept.
+            restore (--restored), while several fleetctl change everything. When the faults have ended, fleetctl, the \
+            files and what the apps printed must agree. The seed decides what goes wrong and what is asked for, not how \
+            the processes come through it. Exit code 1 when a promise was broken: then the story is told, and the folder \
+            with all logs is kept.
 
             EXAMPLES
               fleet-sim chaos --minutes 2
