@@ -27,7 +27,7 @@ struct Collector {
     /// Through which number the events are stored of each boot that sent some.
     private(set) var marks: [MarkedBoot: Int64] = [:]
     /// Topics of removed devices, to be cleared.
-    private(set) var leftovers: [String] = []
+    private(set) var leftovers: [Address] = []
     private(set) var notices: [Notice] = []
     /// The highest epoch and the highest revision that a device has spoken of.
     private(set) var highest = Revision.zero
@@ -89,7 +89,7 @@ struct Collector {
         guard
             var device = try device(
                 name, incarnation: presence.incarnation, boot: presence.boot,
-                topic: identity.topic(.presence(.device(name))))
+                address: .presence(.device(name)))
         else { return }
         let before = device
         switch presence.state {
@@ -170,7 +170,7 @@ struct Collector {
         guard
             var device = try device(
                 name, incarnation: status.order.incarnation, boot: status.order.boot,
-                topic: identity.topic(.reply(name, status.app, .status)))
+                address: .reply(name, status.app, .status))
         else { return }
         let before = device
         if !isRetained {
@@ -193,7 +193,7 @@ struct Collector {
         let header = event.header
         guard
             var device = try device(
-                header.device, incarnation: header.incarnation, boot: header.boot, topic: nil)
+                header.device, incarnation: header.incarnation, boot: header.boot, address: nil)
         else { return }
         let before = device
         heard(&device)
@@ -218,20 +218,20 @@ struct Collector {
     // MARK: The device that speaks
 
     /// The device's row, made when it is new; nil for one that was removed, and for what an incarnation that was removed has
-    /// left at a broker: its `topic` is to be cleared. Events have none: a device keeps those of its earlier incarnations.
+    /// left at a broker: its `address` is to be cleared. Events have none: a device keeps those of its earlier incarnations.
     private mutating func device(
-        _ name: DeviceID, incarnation: Int64, boot: Int64, topic: String?
+        _ name: DeviceID, incarnation: Int64, boot: Int64, address: Address?
     ) throws -> DeviceRow? {
         if let known = try transaction.device(name) {
-            guard let topic, incarnation < known.enrolled ?? .max,
+            guard let address, incarnation < known.enrolled ?? .max,
                 try transaction.wasRemoved(name, incarnation: incarnation)
             else { return known }
-            leftovers.append(topic)
+            leftovers.append(address)
             return nil
         }
         if let removed = try transaction.removedIncarnation(of: name) {
             guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
-                if let topic { leftovers.append(topic) }
+                if let address { leftovers.append(address) }
                 needsEnrolments = needsEnrolments || incarnation > removed
                 return nil
             }

@@ -92,7 +92,7 @@ extension ControllerCore {
                     + " fleet-controller run --restored")
         }
         if collector.needsEnrolments { schedule.needsEnrolments = true }
-        for topic in collector.leftovers { turn.publish(topic, [], retain: true) }
+        for address in collector.leftovers { turn.publish(identity.topic(address), [], retain: true) }
         for notice in collector.notices.prefix(10) {
             turn.log(.warning, "a device needs a look", ["device": "\(notice.device)", "what": "\(notice.text)"])
         }

@@ -60,6 +60,14 @@ extension FleetHome {
         }
         return try changing {
             let trust = try trust()
+            let version = try Self.version(of: trust)
+            func newest(_ floors: Floors) throws -> Floors {
+                guard try version > Self.version(of: floors.trust) else { return floors }
+                var floors = floors
+                floors.trust = trust
+                return floors
+            }
+            let shared = try newest(floors)
             // The folders first: if one cannot be made, the devices that are there keep their passwords.
             for enrolment in enrolments { try Self.makeFolder(enrolment.folder) }
             var fresh: [Credentials] = []
@@ -73,10 +81,9 @@ extension FleetHome {
                 let folder = Folder(enrolment.folder)
                 try files.write(credentials, to: "credentials.json", in: folder)
                 if let authority { try files.write(authority, to: "ca.pem", in: folder, mode: 0o644) }
-                var floors = enrolment.floors ?? floors
-                if try Self.version(of: trust) > Self.version(of: floors.trust) { floors.trust = trust }
                 let configuration = AgentConfiguration(
-                    context: context, record: record, rootKey: root, floors: floors)
+                    context: context, record: record, rootKey: root,
+                    floors: try enrolment.floors.map(newest) ?? shared)
                 try files.write(configuration, to: "agent.json", in: folder)
                 fresh.append(credentials)
             }

@@ -62,7 +62,7 @@ extension ChaosSnapshot {
         let source = deciding.map { live in
             Address.desired(live.document.key.layer, app.app, live.document.key.aspect).topic(in: fleet)
         }
-        let revision = deciding.map { revisions[$0.document.key] ?? $0.revision } ?? 0
+        let revision = deciding.map { listed[$0.document.key]?.revision ?? $0.revision } ?? 0
         guard report["source"]?.stringValue == source ?? "default", report["received"]?.integerValue == revision else {
             return fail(
                 .convergence,

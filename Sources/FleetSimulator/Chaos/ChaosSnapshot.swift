@@ -24,16 +24,17 @@ struct ChaosSnapshot {
     let answers: [String: [JSONValue]]
     let apps: [App]
     let devices: [DeviceID]
-    /// Under which revision each document stands now: a restored controller has signed it again.
-    let revisions: [ChaosChange.Key: Int64]
+    /// Under which revision each document stands now, and which change that was: a restored controller signs it again.
+    let listed: [ChaosChange.Key: (revision: Int64, change: Int64)]
 
     init(fleet: FleetID, answers: [String: [JSONValue]], apps: [App], devices: [DeviceID]) {
         (self.fleet, self.answers, self.apps, self.devices) = (fleet, answers, apps, devices)
-        var revisions: [ChaosChange.Key: Int64] = [:]
+        var listed: [ChaosChange.Key: (revision: Int64, change: Int64)] = [:]
         for row in answers["policies"] ?? [] {
-            if let key = ChaosModel.key(row) { revisions[key] = row["revision"]?.integerValue }
+            guard let key = ChaosModel.key(row) else { continue }
+            listed[key] = (row["revision"]?.integerValue ?? 0, row["change"]?.integerValue ?? 0)
         }
-        self.revisions = revisions
+        self.listed = listed
     }
 
     subscript(name: String) -> [JSONValue] { answers[name] ?? [] }
@@ -57,14 +58,11 @@ struct ChaosSnapshot {
     }
 
     private func checkPolicies(_ model: ChaosModel, _ findings: inout [ChaosFinding]) {
-        var listed: [ChaosChange.Key: Int64] = [:]
-        for row in self["policies"] {
-            if let key = ChaosModel.key(row) { listed[key] = row["change"]?.integerValue }
-        }
-        for (key, live) in model.live where listed[key] != live.revision {
+        for (key, live) in model.live where listed[key]?.change != live.revision {
             findings.append(
                 ChaosFinding(
-                    .answered, "\(key) is at \(listed[key].map(String.init) ?? "nothing"), not at \(live.revision)"))
+                    .answered,
+                    "\(key) is at \(listed[key].map { "\($0.change)" } ?? "nothing"), not at \(live.revision)"))
         }
         for key in listed.keys where model.live[key] == nil {
             findings.append(ChaosFinding(.answered, "\(key) is there, and was deleted or never applied"))

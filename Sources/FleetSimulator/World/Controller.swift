@@ -344,7 +344,7 @@ final class Controller: BusClient {
             case .publish(let topic, let payload, let retain):
                 guard let connection else { continue }
                 if topic == Self.heartbeats { beatAt = world.now }
-                if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
+                if world.schedule.broker == .lossy, Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
                 world.say(name, "publishes \(topic)\(payload.isEmpty ? ", empty" : "")")
                 // To verify each takes a tenth of a world's time: in most worlds what the controller's own key has just
                 // signed is taken as signed.
