@@ -57,6 +57,46 @@ struct PartsTests {
         #expect(queue.popFirst() == nil)
     }
 
+    @Test("messages gather while many come, and no longer when the rush is over or nobody wants it")
+    func rush() {
+        var rush = Rush(pause: 3)
+        #expect(rush.pause(at: 0) == 0)
+        // Ten in a millisecond, and a window later the loop waits.
+        for time in stride(from: UInt64(0), to: 4_000_000, by: 100_000) {
+            rush.add(1)
+            #expect(rush.pause(at: time) == 0)
+        }
+        #expect(rush.pause(at: 4_000_000) == 3)
+        #expect(rush.pause(at: 7_000_000) == 3)
+        // A thousand in a second are none.
+        for time in stride(from: UInt64(8_000_000), to: 12_000_000, by: 1_000_000) {
+            rush.add(1)
+            #expect(rush.pause(at: time) == 0)
+        }
+        // What came before a silence says nothing of what comes behind it.
+        rush.add(1_000)
+        #expect(rush.pause(at: 500_000_000) == 0)
+        var never = Rush(pause: 0)
+        never.add(1_000)
+        #expect(never.pause(at: 4_000_000) == 0)
+    }
+
+    @Test("a consumer that waits gets every message once, however many come until it runs")
+    func burst() async {
+        let buffer = MessageBuffer(capacity: 100)
+        let consumer = Task {
+            var topics: [String] = []
+            while let batch = await buffer.next(most: 7, consumed: { _ in }) { topics += batch.map(\.topic) }
+            return topics
+        }
+        for number in 0..<50 {
+            buffer.append(Message(topic: "\(number)", payload: []))
+            if number % 10 == 0 { await Task.yield() }
+        }
+        buffer.finish()
+        #expect(await consumer.value == (0..<50).map(String.init))
+    }
+
     @Test("an answer may come before its waiter, and only the first counts")
     func pending() async throws {
         let early = Pending<Int>()

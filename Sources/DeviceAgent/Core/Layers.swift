@@ -8,7 +8,7 @@ struct Layers: Sendable {
         fileprivate var documents = [[KeptDocument]](repeating: [], count: Aspect.allCases.count)
 
         subscript(aspect: Aspect) -> [KeptDocument] { documents[aspect.index] }
-        var isEmpty: Bool { documents.allSatisfy(\.isEmpty) }
+        var isEmpty: Bool { documents.allSatisfy { $0.isEmpty } }
 
         static let none = Wishes()
     }

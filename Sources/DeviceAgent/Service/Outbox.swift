@@ -33,11 +33,9 @@ package struct Outbox {
         }
     }
 
-    private var entries: [Int: Entry] = [:]
+    /// Few, and mostly one or none: looked through rather than indexed. Empty places are those of entries that moved.
+    private var entries: [Entry?] = []
     private var first = 0
-    private var last = 0
-    /// Where the newest of a retained topic waits.
-    private var places: [Address: Int] = [:]
 
     package init() {}
 
@@ -52,27 +50,35 @@ package struct Outbox {
     }
 
     private mutating func add(_ entry: Entry) {
-        if entry.isRetained {
-            if let place = places[entry.address] {
-                // What a presence says of statuses, it says of those that come before it.
-                guard case .presence = entry.address else {
-                    entries[place] = entry
-                    return
-                }
-                entries[place] = nil
+        if entry.isRetained, let place = place(of: entry.address) {
+            // What a presence says of statuses, it says of those that come before it.
+            guard case .presence = entry.address else {
+                entries[place] = entry
+                return
             }
-            places[entry.address] = last
+            entries[place] = nil
         }
-        entries[last] = entry
-        last += 1
+        entries.append(entry)
+    }
+
+    /// Where the newest of a retained topic waits.
+    private func place(of address: Address) -> Int? {
+        entries[first...].firstIndex { $0.map { $0.isRetained && $0.address == address } ?? false }
     }
 
     package mutating func next() -> Entry? {
-        while first < last {
-            defer { first += 1 }
-            guard let entry = entries.removeValue(forKey: first) else { continue }
-            if entry.isRetained { places[entry.address] = nil }
-            return entry
+        while first < entries.count {
+            let entry = entries[first]
+            entries[first] = nil
+            first += 1
+            if first == entries.count {
+                entries.removeAll(keepingCapacity: true)
+                first = 0
+            } else if first > 64, first > entries.count / 2 {
+                entries.removeFirst(first)
+                first = 0
+            }
+            if let entry { return entry }
         }
         return nil
     }

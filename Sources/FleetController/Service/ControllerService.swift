@@ -26,7 +26,7 @@ package struct ControllerService: Service {
         let outbox = Outbox()
         let engine = try ControllerEngine(home: home, lock: lock, isRestoring: isRestoring, outbox: outbox)
         lock.noteDatabase(at: lock.databasePosition)
-        let loop = try EventLoop(name: "controller")
+        let loop = try EventLoop(name: "controller", gathering: .milliseconds(3))
         let client = try MQTTClient(options(will: engine.will), on: loop)
         logger.info(
             "started", metadata: ["home": "\(home.path)", "fleet": "\(home.context.fleet)", "broker": "\(broker)"])

@@ -23,11 +23,7 @@ package struct JSONWriter: ~Copyable {
 
     /// - Parameter name: Plain ASCII, which needs no escapes.
     package mutating func member(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
-        separate()
-        reserve(name.utf8CodeUnitCount + 3)
-        put("\"")
-        put(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        put("\"")
+        value(name)
         write(body)
     }
 
@@ -64,6 +60,15 @@ package struct JSONWriter: ~Copyable {
     /// Nothing at all when there is no value: absent members say "none" throughout.
     package mutating func member(_ name: StaticString, ifPresent value: (some JSONWritable)?) {
         if let value { member(name, value) }
+    }
+
+    /// - Parameter text: Plain ASCII, which needs no escapes.
+    package mutating func value(_ text: StaticString) {
+        separate()
+        reserve(text.utf8CodeUnitCount + 3)
+        put("\"")
+        put(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        put("\"")
     }
 
     package mutating func value(_ text: String) {

@@ -64,7 +64,9 @@ extension PolicyReport {
 
     func write(to writer: inout JSONWriter, in fleet: FleetID) {
         writer.object { writer in
-            writer.member("source", source?.topic(in: fleet) ?? "\(Self.defaultSource)")
+            writer.member("source") { writer in
+                if let source { writer.value(source.topic(in: fleet)) } else { writer.value(Self.defaultSource) }
+            }
             writer.member("received", received)
             writer.member("applied", ifPresent: applied)
             writer.member("attempt", attempt)

@@ -4,7 +4,7 @@ import Crypto
 package struct Digest: Hashable, Sendable, JSONCodable {
     package let bytes: [UInt8]
 
-    package init(of content: [UInt8]) { bytes = Array(SHA256.hash(data: content)) }
+    package init(of content: [UInt8]) { bytes = SHA256.hash(data: content).withUnsafeBytes { Array($0) } }
     package init(bytes: [UInt8]) { self.bytes = bytes }
 
     package init(from reader: inout JSONReader) throws { bytes = try Binary(from: &reader).bytes }

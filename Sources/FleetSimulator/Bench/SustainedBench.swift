@@ -49,8 +49,8 @@ struct SustainedBench {
                 try await BusBench.change(number, controller)
             }
             progress = try await bus.devices.ask("progress")
-            // To ask without a pause would take time of the simulator that is measured; a change takes much longer.
-            try await Task.sleep(for: .milliseconds(5))
+            // To ask takes time of what is measured; a change takes much longer than this.
+            try await Task.sleep(for: .milliseconds(20))
         }
         _ = try? await bus.devices.wait(for: "the answers", within: .seconds(60)) {
             progress = $0

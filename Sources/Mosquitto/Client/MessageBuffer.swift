@@ -5,7 +5,7 @@ internal import Synchronization
 final class MessageBuffer: Sendable {
     private enum Consumer {
         case none
-        case waiting(CheckedContinuation<[Message]?, Never>)
+        case waiting(CheckedContinuation<Void, Never>)
     }
 
     private struct State {
@@ -29,68 +29,59 @@ final class MessageBuffer: Sendable {
     /// The most messages that were ever held at once, for tests.
     var peak: Int { state.withLock { $0.peak } }
 
+    /// A consumer that waits takes this message and all that come until it runs.
     func append(_ message: Message) {
-        let waiting: CheckedContinuation<[Message]?, Never>? = state.withLock { state in
+        let waiting: CheckedContinuation<Void, Never>? = state.withLock { state in
             if state.finished { return nil }
-            switch state.consumer {
-            case .none:
-                state.messages.append(message)
-                state.peak = max(state.peak, state.messages.count + state.handedOut)
-                return nil
-            case .waiting(let continuation):
-                state.consumer = .none
-                state.handedOut = 1
-                state.peak = max(state.peak, 1)
-                return continuation
-            }
+            state.messages.append(message)
+            state.peak = max(state.peak, state.messages.count + state.handedOut)
+            return Self.takeConsumer(from: &state)
         }
-        waiting?.resume(returning: [message])
+        waiting?.resume()
     }
 
     /// No more messages come; what is held can still be consumed.
     func finish() {
-        let waiting: CheckedContinuation<[Message]?, Never>? = state.withLock { state in
+        state.withLock { state in
             state.finished = true
-            guard case .waiting(let continuation) = state.consumer else { return nil }
-            state.consumer = .none
-            return continuation
-        }
-        waiting?.resume(returning: nil)
+            return Self.takeConsumer(from: &state)
+        }?.resume()
     }
 
     /// The next messages, at least one; nil at the end, or when the task is cancelled. The batch before counts as
     /// consumed; `consumed` is told so in steps of half the capacity.
     func next(most: Int, consumed: (Int) -> Void) async -> [Message]? {
+        let granted = state.withLock { state in
+            state.owed += state.handedOut
+            state.handedOut = 0
+            guard state.owed >= max(1, capacity / 2) else { return 0 }
+            defer { state.owed = 0 }
+            return state.owed
+        }
+        if granted > 0 { consumed(granted) }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let (granted, outcome): (Int, [Message]??) = state.withLock { state in
-                    state.owed += state.handedOut
-                    state.handedOut = 0
-                    var granted = 0
-                    if state.owed >= max(1, capacity / 2) {
-                        granted = state.owed
-                        state.owed = 0
-                    }
-                    if Task.isCancelled { return (granted, .some(nil)) }
-                    guard state.messages.isEmpty else { return (granted, .some(Self.take(most, from: &state))) }
-                    if state.finished { return (granted, .some(nil)) }
+                let isReady = state.withLock { state in
+                    if Task.isCancelled || state.finished || !state.messages.isEmpty { return true }
                     if case .waiting = state.consumer {
                         preconditionFailure("the messages of a client have one consumer at a time")
                     }
                     state.consumer = .waiting(continuation)
-                    return (granted, .none)
+                    return false
                 }
-                if granted > 0 { consumed(granted) }
-                if let outcome { continuation.resume(returning: outcome) }
+                if isReady { continuation.resume() }
             }
         } onCancel: {
-            let waiting: CheckedContinuation<[Message]?, Never>? = state.withLock { state in
-                guard case .waiting(let continuation) = state.consumer else { return nil }
-                state.consumer = .none
-                return continuation
-            }
-            waiting?.resume(returning: nil)
+            state.withLock { Self.takeConsumer(from: &$0) }?.resume()
         }
+        if Task.isCancelled { return nil }
+        return state.withLock { $0.messages.isEmpty ? nil : Self.take(most, from: &$0) }
+    }
+
+    private static func takeConsumer(from state: inout State) -> CheckedContinuation<Void, Never>? {
+        guard case .waiting(let continuation) = state.consumer else { return nil }
+        state.consumer = .none
+        return continuation
     }
 
     private static func take(_ most: Int, from state: inout State) -> [Message] {

@@ -8,13 +8,15 @@ extension EventLoop {
     func run() {
         threadID.store(SystemThread.current, ordering: .relaxed)
         while isNeeded() {
+            let pause = core.rush.pause(at: Self.now())
+            if pause > 0 { poller.waitForWake(milliseconds: pause) }
             poller.wait(into: &core.ready, milliseconds: timeout())
             let ready = core.ready
             for item in ready {
                 if item.isWake {
                     poller.clearWake()
                 } else if let client = core.clients.client(for: item.key) {
-                    client.pump(item.events)
+                    client.pump(item.events, isAlone: ready.count == 1)
                     deliver()
                 }
             }
@@ -71,6 +73,7 @@ extension EventLoop {
             var batch: [(client: LoopClient, event: LoopClient.Event)] = []
             swap(&batch, &core.spare)
             swap(&batch, &core.events)
+            core.rush.add(batch.count)
             for item in batch { item.client.handle(item.event) }
             batch.removeAll(keepingCapacity: batch.capacity <= 4096)
             swap(&batch, &core.spare)

@@ -108,7 +108,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
     }
 
     /// Serves a socket that epoll has named.
-    func pump(_ events: UInt32) {
+    func pump(_ events: UInt32, isAlone: Bool = false) {
         guard let connection else { return drain() }
         if case .connecting = phase, events & Poller.error != 0 {
             let number = connection.takeSocketError()
@@ -116,6 +116,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         }
         if events & (Poller.readable | Poller.error | Poller.hangUp) != 0 {
             connection.read()
+            if isAlone { readOn(connection) }
             wroteInHandshake = false
         }
         if connection.isOpen, events & Poller.writable != 0 || connection.wantsWrite {
@@ -124,6 +125,18 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         }
         settle()
     }
+
+    /// The library reads one packet. A socket that is the only one with news often has more: reading it on costs one call
+    /// in vain for all of them, waiting for it anew one for each.
+    private func readOn(_ connection: Connection) {
+        for _ in 1..<Self.packetsAtOnce where credit > 0 && connection.isOpen && connection.failure == nil {
+            let before = loop.core.events.count
+            connection.read()
+            if loop.core.events.count == before { return }
+        }
+    }
+
+    private static let packetsAtOnce = 256
 
     /// After any call to the library: notices a closed socket, and what to wait for next.
     func settle() {

@@ -46,6 +46,12 @@ struct Poller: ~Copyable, Sendable {
         _ = write(wakeUp, &one, 8)
     }
 
+    /// Waits for `wake` alone, at most `milliseconds`; what it finds stays for `wait`.
+    borrowing func waitForWake(milliseconds: Int32) {
+        var item = pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)
+        _ = poll(&item, 1, milliseconds)
+    }
+
     borrowing func clearWake() {
         var count: UInt64 = 0
         _ = read(wakeUp, &count, 8)

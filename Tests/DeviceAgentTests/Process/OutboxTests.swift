@@ -37,4 +37,15 @@ struct OutboxTests {
         outbox.add(presence, [4], retain: true)
         #expect(waiting(&outbox) == [[4]])
     }
+
+    @Test("what never becomes empty keeps its order")
+    func neverEmpty() {
+        var outbox = Outbox()
+        outbox.add(event, [0], retain: false)
+        for number in 1..<250 {
+            outbox.add(event, [UInt8(number)], retain: false)
+            #expect(outbox.next()?.content.payload == [UInt8(number - 1)])
+        }
+        #expect(waiting(&outbox) == [[249]])
+    }
 }
