@@ -30,18 +30,18 @@ extension DeviceCore {
         _ ids: some Sequence<AppID>, _ aspect: Aspect? = nil, isWiping: Bool = false, at now: Now
     ) {
         var isAuthorizationChanged = false
-        for id in ids.sorted() {
-            let before = state.apps[id]?.authState
-            settleAlone(id, aspect, isWiping: isWiping, at: now)
-            if state.apps[id]?.authState != before { isAuthorizationChanged = true }
+        for id in ids.sorted() where settleAlone(id, aspect, isWiping: isWiping, at: now) {
+            isAuthorizationChanged = true
         }
         // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's.
         guard isAuthorizationChanged else { return }
         for id in state.apps.keys.sorted() { settleAlone(id, nil, isWiping: isWiping, at: now) }
     }
 
-    private mutating func settleAlone(_ id: AppID, _ aspect: Aspect?, isWiping: Bool, at now: Now) {
-        guard var app = state.apps[id] else { return }
+    /// Returns whether the app's authorization is another one now.
+    @discardableResult
+    private mutating func settleAlone(_ id: AppID, _ aspect: Aspect?, isWiping: Bool, at now: Now) -> Bool {
+        guard var app = state.apps[id] else { return false }
         let before = app
         let wishes = layers.wishes(for: id)
         let isCertain = isCertain(of: id)
@@ -61,7 +61,9 @@ extension DeviceCore {
         }
         batch.settledApps.insert(id)
         store(app, insteadOf: before)
-        deadlines[id] = [levelDeadline(of: app), offlineDeadline(of: app)].compactMap(\.self).min()
+        let (level, offline) = (levelDeadline(of: app), offlineDeadline(of: app))
+        deadlines[id] = level.map { min($0, offline ?? $0) } ?? offline
+        return app.authState != before.authState
     }
 
     /// Keeps a changed record: to be saved, and reported.

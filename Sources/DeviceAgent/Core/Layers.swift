@@ -10,6 +10,15 @@ struct Layers: Sendable {
         subscript(aspect: Aspect) -> [KeptDocument] { documents[aspect.index] }
         var isEmpty: Bool { documents.allSatisfy { $0.isEmpty } }
 
+        /// Puts a document in the place of its predecessor, if there is one.
+        fileprivate mutating func replace(_ document: KeptDocument, _ aspect: Aspect) -> Bool {
+            guard let place = documents[aspect.index].firstIndex(where: { $0.address == document.address }) else {
+                return false
+            }
+            documents[aspect.index][place] = document
+            return true
+        }
+
         static let none = Wishes()
     }
 
@@ -35,7 +44,9 @@ struct Layers: Sendable {
     mutating func set(_ document: KeptDocument?, at address: Address) {
         documents[address] = document
         switch address {
-        case .desired(_, let app, let aspect): order(aspect, of: app)
+        case .desired(_, let app, let aspect):
+            if let document, wishes[app]?.replace(document, aspect) ?? false { return }
+            order(aspect, of: app)
         case .groupMeta: count(groups)
         default: break
         }
