@@ -208,6 +208,50 @@ struct DeviceTests {
         #expect(try lost(world) == [[.documents]])
     }
 
+    @Test(
+        "a device that keeps other documents although it is told so is shown with a warning, until it has them")
+    func deafDevice() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        func online(_ revisions: [Int64], connection: RandomID) {
+            world.online(
+                till, connection: connection, apps: [Presence.App(id: mail, sdk: "1.0", implements: [])],
+                documents: revisions.reduce(into: Presence.Documents(trust: 1)) { $0.add($1) })
+        }
+        func warnings() throws -> [String] {
+            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue?
+                .compactMap(\.stringValue) ?? []
+        }
+        /// It answers every minute; answers how often it is told.
+        func pass(minutes: Int, _ revisions: [Int64]) throws -> Int {
+            _ = try lost(world)
+            for _ in 0..<minutes {
+                world.pass(seconds: 60)
+                online(revisions, connection: connection)
+            }
+            return try lost(world).count { $0.contains(.documents) }
+        }
+        online([], connection: connection)
+        let revision = try world.apply(mail, "all", .config, "{\"values\":{\"a\":\"b\"}}")
+        #expect(try pass(minutes: 20, []) == 20, "it is the only one, and asked in each minute")
+        #expect(try warnings().isEmpty, "some of it may have been lost again")
+        // That it has them for once begins it all anew.
+        #expect(try pass(minutes: 1, [revision]) == 0)
+        #expect(try pass(minutes: 20, []) == 20)
+        #expect(try warnings().isEmpty)
+        _ = try pass(minutes: 5, [])
+        #expect(try warnings() == [Collector.hasOthers])
+        #expect(world.logs.count { $0.details["what"] == Collector.hasOthers } == 1)
+        // A new connection has not been told anything yet, and what is shown stays until it is otherwise.
+        world.offline(till, connection: connection)
+        let next = RandomID.random()
+        online([], connection: next)
+        #expect(try warnings() == [Collector.hasOthers])
+        online([revision], connection: next)
+        #expect(try warnings().isEmpty)
+    }
+
     @Test("the controller's own marker is said again while it does not come back")
     func lostBarrier() throws {
         let world = try World()

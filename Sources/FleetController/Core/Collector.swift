@@ -24,6 +24,8 @@ struct Collector {
     private(set) var gone: Set<DeviceID> = []
     /// What presences have shown to be lost on the way.
     private(set) var lost: [DeviceID: (presence: Presence, lost: Set<Hello.Lost>)] = [:]
+    /// Devices that have shown to have the documents that they should.
+    private(set) var intact: Set<DeviceID> = []
     /// Through which number the events are stored of each boot that sent some.
     private(set) var marks: [MarkedBoot: Int64] = [:]
     /// Topics of removed devices, to be cleared.
@@ -114,7 +116,13 @@ struct Collector {
             arrived[name] = presence
             gone.remove(name)
             if !isRetained, !goesBack {
-                let lost = try lost(presence, device)
+                let isIntact = try hasItsDocuments(presence, device)
+                if isIntact == true {
+                    intact.insert(name)
+                    if device.warning == Self.hasOthers { device.warning = nil }
+                }
+                var lost: Set<Hello.Lost> = isIntact == false ? [.documents] : []
+                if try hasReportedMore(presence, device) { lost.insert(.statuses) }
                 self.lost[name] = lost.isEmpty ? nil : (presence, lost)
             }
         case .offline:
@@ -132,24 +140,22 @@ struct Collector {
         if device != before { try transaction.update(device) }
     }
 
-    /// Compares what a device says that it has reported, and has, with the store. A presence comes behind the statuses that
-    /// it speaks of.
-    private func lost(_ presence: Presence, _ device: DeviceRow) throws -> Set<Hello.Lost> {
-        var lost: Set<Hello.Lost> = []
-        for app in presence.apps {
-            guard let sequence = app.reported else { continue }
+    /// Whether a device has reported what the store does not have. A presence comes behind the statuses that it speaks of.
+    private func hasReportedMore(_ presence: Presence, _ device: DeviceRow) throws -> Bool {
+        try presence.apps.contains { app in
+            guard let sequence = app.reported else { return false }
             let told = ReportOrder(incarnation: presence.incarnation, boot: presence.boot, sequence: sequence)
-            if try transaction.order(of: app.id, on: device).map({ $0 < told }) ?? true { lost.insert(.statuses) }
+            return try transaction.order(of: app.id, on: device).map { $0 < told } ?? true
         }
-        if let has = presence.documents,
-            let wanted = try transaction.documents(
-                for: device.name, apps: presence.apps.map(\.id), trust: identity.trust.version,
-                settling: Self.settling, at: now),
-            has != wanted
-        {
-            lost.insert(.documents)
-        }
-        return lost
+    }
+
+    /// Whether a device has the documents that it should; nil where it does not say, or they may still be under way.
+    private func hasItsDocuments(_ presence: Presence, _ device: DeviceRow) throws -> Bool? {
+        guard let has = presence.documents else { return nil }
+        return try transaction.documents(
+            for: device.name, apps: presence.apps.map(\.id), trust: identity.trust.version, settling: Self.settling,
+            at: now
+        ).map { has == $0 }
     }
 
     private mutating func collect(_ status: Status, isRetained: Bool) throws {
@@ -270,6 +276,12 @@ struct Collector {
         device.warning = text
         notices.append(Notice(device: device.name, text: text))
     }
+
+    /// What is said of a device that was told in vain that its documents are not those that it should have.
+    static let hasOthers =
+        "has other documents than it should, and to be told so for twenty minutes has not helped: they do not reach it,"
+        + " it refuses them (see its reports), or this database was put back from a backup (see fleet-controller run"
+        + " --restored)"
 
     private static func backwards(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> String {
         incarnation < device.incarnation

@@ -74,6 +74,8 @@ extension ControllerCore {
         phase = .serving(serving)
     }
 
+    private static let needsLook: StaticString = "a device needs a look"
+
     /// Commits reports, and keeps what follows from them.
     private mutating func collect(_ reports: inout [Report], _ turn: inout Turn) throws {
         guard !reports.isEmpty else { return }
@@ -94,7 +96,7 @@ extension ControllerCore {
         if collector.needsEnrolments { schedule.needsEnrolments = true }
         for address in collector.leftovers { turn.publish(identity.topic(address), [], retain: true) }
         for notice in collector.notices.prefix(10) {
-            turn.log(.warning, "a device needs a look", ["device": "\(notice.device)", "what": "\(notice.text)"])
+            turn.log(.warning, Self.needsLook, ["device": "\(notice.device)", "what": "\(notice.text)"])
         }
         switch phase {
         case .offline: break
@@ -110,9 +112,24 @@ extension ControllerCore {
             phase = .offline
             for device in collector.gone { serving.forget(device) }
             for (device, presence) in collector.arrived { serving.greet(device, presence) }
-            for (device, (presence, lost)) in collector.lost { serving.tell(device, presence, lost: lost) }
+            for device in collector.intact { serving.noteIntact(device) }
+            let deaf = collector.lost.filter { serving.tell($0.key, $0.value.presence, lost: $0.value.lost) }
             serving.unsaid.merge(collector.marks) { $1 }
             phase = .serving(serving)
+            try warn(of: deaf.keys.sorted(), &turn)
+        }
+    }
+
+    private func warn(of deaf: [DeviceID], _ turn: inout Turn) throws {
+        guard !deaf.isEmpty else { return }
+        let warned = try store.transaction { transaction in
+            try deaf.filter { name in
+                guard let device = try transaction.device(name), device.warning == nil else { return false }
+                return try transaction.warn(device, Collector.hasOthers)
+            }
+        }
+        for device in warned {
+            turn.log(.warning, Self.needsLook, ["device": "\(device)", "what": "\(Collector.hasOthers)"])
         }
     }
 

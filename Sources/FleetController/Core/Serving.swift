@@ -26,6 +26,12 @@ struct Serving {
     private var share = 0
     /// Devices that were told in this round what was lost: once is enough where it does not help.
     private var told: Set<DeviceID> = []
+    /// Heartbeats of this connection.
+    private var beats = 0
+    /// At which of them a device was first told that its documents are not those that it should have.
+    private var deaf: [DeviceID: Int] = [:]
+    /// After so many heartbeats in which telling has not helped, two rounds, somebody has to look.
+    private static let patience = 20
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
     /// Own publishes below desired/ that have not come back yet: until then what comes is older.
@@ -38,11 +44,20 @@ struct Serving {
         waiting[device] = Greeting(presence)
     }
 
-    mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) {
-        guard told.insert(device).inserted else { return }
+    /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are
+    /// others for long although it was told.
+    mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) -> Bool {
+        guard told.insert(device).inserted else { return false }
         waiting[device] = Greeting(presence)
         waiting[device]?.lost = lost
+        guard lost.contains(.documents) else { return false }
+        let first = deaf[device] ?? beats
+        deaf[device] = first
+        return beats - first >= Self.patience
     }
+
+    /// A device has what it should.
+    mutating func noteIntact(_ device: DeviceID) { deaf[device] = nil }
 
     /// A device that was greeted already is to say again who it is, and what was lost.
     mutating func ask(_ device: DeviceID, lost: Set<Hello.Lost>) {
@@ -54,6 +69,7 @@ struct Serving {
     mutating func forget(_ device: DeviceID) {
         waiting[device] = nil
         greeted[device] = nil
+        deaf[device] = nil
     }
 
     /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted.
@@ -69,6 +85,7 @@ struct Serving {
     /// The next part of a round through all devices has a hello again: each answers with its presence, and so shows
     /// whether anything was dropped on the way. A round takes ten heartbeats.
     mutating func askNext() {
+        beats += 1
         if round.isEmpty {
             round = greeted.keys.sorted(by: >)
             share = (round.count + 9) / 10
