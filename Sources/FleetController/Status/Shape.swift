@@ -84,22 +84,35 @@ struct Shape: Hashable, Sendable {
 
     /// Reads what ``key(of:)`` has written about `app`.
     init?(key: [UInt8], app: AppID) {
-        let lines = String(decoding: key, as: UTF8.self).split(separator: "\n")
+        let lines = key.split(separator: UInt8(ascii: "\n"))
         guard lines.count == Policy.allCases.count else { return nil }
         var entries: [Entry] = []
-        for (policy, line) in zip(Policy.allCases, lines) {
-            let words = line.split(separator: " ")
-            guard words.count == 5, let received = Int64(words[1]), let attempted = Int64(words[3]),
-                let outcome = Outcome(rawValue: String(words[4]))
-            else { return nil }
-            let source = Self.source(String(words[0]), app, policy)
-            guard source != nil || words[0] == "-" else { return nil }
-            entries.append(
-                Entry(
-                    source: source, received: received, applied: Int64(words[2]), attempted: attempted,
-                    outcome: outcome))
+        entries.reserveCapacity(lines.count)
+        for policy in Policy.allCases {
+            // The policies of one aspect mostly say the same.
+            if let last = entries.last, lines[policy.index] == lines[policy.index - 1],
+                policy.aspect == Policy.allCases[policy.index - 1].aspect
+            {
+                entries.append(last)
+            } else {
+                guard let entry = Entry(line: lines[policy.index], app, policy) else { return nil }
+                entries.append(entry)
+            }
         }
         self.entries = entries
+    }
+}
+
+extension Shape.Entry {
+    fileprivate init?(line: ArraySlice<UInt8>, _ app: AppID, _ policy: Policy) {
+        let words = line.split(separator: UInt8(ascii: " ")).map { String(decoding: $0, as: UTF8.self) }
+        guard words.count == 5, let received = Int64(words[1]), let attempted = Int64(words[3]),
+            let outcome = Outcome(rawValue: words[4])
+        else { return nil }
+        let source = Self.source(words[0], app, policy)
+        guard source != nil || words[0] == "-" else { return nil }
+        self.init(
+            source: source, received: received, applied: Int64(words[2]), attempted: attempted, outcome: outcome)
     }
 
     private static func source(_ word: String, _ app: AppID, _ policy: Policy) -> Address? {

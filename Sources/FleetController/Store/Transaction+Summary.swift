@@ -34,7 +34,8 @@ extension FleetStore.Transaction {
         var shapes: [Int64: Shape] = [:]
         var overrides: [Int64: (OverrideClass, since: Timestamp)] = [:]
         if let id = try appID(app, adding: false) {
-            for row in try rows("SELECT id, key FROM shapes WHERE app = ?", [id]) {
+            let inUse = "EXISTS (SELECT 1 FROM summary WHERE summary.shape = shapes.id AND summary.count > 0)"
+            for row in try rows("SELECT id, key FROM shapes WHERE app = ? AND \(inUse)", [id]) {
                 shapes[row[0]] = Shape(key: [UInt8](blob: row[1]), app: app)
             }
             for row in try rows("SELECT id, key, since FROM classes WHERE app = ?", [id]) {
