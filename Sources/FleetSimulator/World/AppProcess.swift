@@ -24,6 +24,11 @@ final class AppProcess {
     /// What this version of the app implements.
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
+    private(set) var watch = AppWatch()
+    /// The policies for which this installation, or the library for it, has answered.
+    private(set) var answered: Set<Policy> = []
+    /// What this launch calls its library.
+    var sdk: String { "sim/\(launch)" }
 
     typealias LinkNumber = Int64
 
@@ -57,10 +62,11 @@ final class AppProcess {
         wasReady = false
         isRunning = false
         isRetiring = false
+        watch = AppWatch()
         var session = AppSession()
         try? session.start(
             as: Registration(
-                app: id, install: install, launch: .random(using: &world.noise), sdk: "sim/1", implements: callbacks))
+                app: id, install: install, launch: .random(using: &world.noise), sdk: sdk, implements: callbacks))
         self.session = session
         world.say(name, "is launched")
         connect()
@@ -86,6 +92,7 @@ final class AppProcess {
 
     func reinstall() {
         install = .random(using: &world.noise)
+        answered = []
         crash()
     }
 
@@ -140,7 +147,10 @@ final class AppProcess {
         }
         for effect in effects {
             switch effect {
-            case .send(let frame): send(frame)
+            case .send(let frame):
+                watch.sends(frame)
+                note(frame)
+                send(frame)
             case .disconnect(let error):
                 world.say(name, "drops the link: \(error.message)")
                 guard let link else { continue }
@@ -150,6 +160,17 @@ final class AppProcess {
             case .callsWaiting: pumpLater()
             case .displayed: break
             }
+        }
+        if session?.connection == .open, watch.attemptsTold != watch.attempts {
+            world.fail(.kept, "\(name): of \(watch.attempts) blocked attempts its agent is told \(watch.attemptsTold)")
+        }
+    }
+
+    private func note(_ frame: AppFrame) {
+        switch frame {
+        case .acknowledge(let answer): answered.insert(answer.policy)
+        case .register(let registration): answered.formUnion(registration.resume?.acknowledgements.map(\.policy) ?? [])
+        default: break
         }
     }
 
@@ -189,6 +210,7 @@ final class AppProcess {
         isRunning = true
         world.say(name, "is called: \(call)")
         machine.check(call, of: self)
+        watch.begins(call)
         if call == .ready { wasReady = true }
         if case .changed(_, .policy(.auth, .selfRetired)) = call { isRetiring = false }
         let policy: Policy? =
@@ -197,7 +219,7 @@ final class AppProcess {
             }
         if let policy, manner == .prompt || manner == .wrong { answer(policy) }
         if world.fault == .callbacksOverlap {
-            run { $0.returned(call) }
+            finish(call)
             pumpLater()
         }
         let launch = launch
@@ -205,7 +227,7 @@ final class AppProcess {
             [unowned self] in
             guard self.launch == launch else { return }
             isRunning = false
-            if world.fault != .callbacksOverlap { run { $0.returned(call) } }
+            if world.fault != .callbacksOverlap { finish(call) }
             if let policy, manner == .late {
                 world.after(world.noise.milliseconds(1...4_000)) { [unowned self] in
                     if self.launch == launch { answer(policy) }
@@ -215,14 +237,32 @@ final class AppProcess {
         }
     }
 
+    private func finish(_ call: AppSession.Call) {
+        run { session in
+            let effects = session.returned(call)
+            if case .changed(let number, _) = call, session.connection == .open,
+                !effects.contains(.send(.delivered(number)))
+            {
+                world.fail(.kept, "\(name): its agent is not told that \(call) has returned")
+            }
+            return effects
+        }
+    }
+
     private func answer(_ policy: Policy) {
         let isError = manner == .wrong && world.noise.chance(30)
         acknowledge(policy, isError ? .error : .applied, isError ? "it did not work" : nil)
     }
 
     private func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
+        let isDue = wasReady && watch.mayAnswer(policy)
         run { session in
-            do { return try session.acknowledge(policy, state, message) } catch { return [] }
+            let effects = try? session.acknowledge(policy, state, message)
+            if (effects != nil) != isDue {
+                world.fail(.quiet, "\(name): its answer for \(policy.rawValue) was \(isDue ? "refused" : "taken")")
+            }
+            if effects != nil { watch.answered(policy, state, message) }
+            return effects ?? []
         }
     }
 
@@ -235,7 +275,14 @@ final class AppProcess {
     }
 
     func attempt() {
-        ask { try $0.request(.copy).1 }
+        ask { session in
+            let (isAllowed, effects) = try session.request(.copy)
+            if isAllowed == (session.properties[.pasteboard] == .pasteboard(.unauthorized)) {
+                world.fail(.quiet, "\(name): to copy is \(isAllowed ? "allowed" : "blocked"), and it may otherwise")
+            }
+            if !isAllowed { watch.blocked() }
+            return effects
+        }
     }
 
     func display() {
@@ -248,6 +295,11 @@ final class AppProcess {
     func retire() {
         ask { session in
             let effects = try session.retire()
+            guard session.properties.authReason == .selfRetired, case .auth(.retired, _) = session.properties[.auth]
+            else {
+                world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties[.auth])")
+                return effects
+            }
             isRetiring = isRetiring || !effects.isEmpty
             return effects
         }

@@ -185,7 +185,9 @@ extension World {
                 "\(app.name): \(policy.rawValue) at the controller \(known[policy]) of \(known.order), at the device"
                     + " \(told[policy]) of \(told.order)")
         }
-        if !told.isRunning { fail(.summary, "\(app.name) runs, and its agent says otherwise") }
+        if !told.isRunning || !told.isReady || told.sdk != app.sdk {
+            fail(.summary, "\(app.name) runs, is ready and has \(app.sdk), and its agent says otherwise: \(told)")
+        }
         var same = told
         // Of this moment, and of the device.
         (same.at, same.order, same.events) = (known.at, known.order, known.events)
@@ -198,6 +200,9 @@ extension World {
             return fail(.total, "\(app.name) is \(session.phase), \(session.connectionState)")
         }
         if !session.inbox.isEmpty { fail(.ends, "\(app.name) is still to be called: \(session.inbox)") }
+        if app.callbacks.contains(.attempts), app.watch.attemptsCalled != app.watch.attempts {
+            fail(.quiet, "\(app.name) was called for \(app.watch.attemptsCalled) of \(app.watch.attempts) attempts")
+        }
         let properties = session.properties
         let isSelfRetired = record.latch?.reason == .selfRetired
         let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged
@@ -263,16 +268,18 @@ extension World {
                 .summary, "\(app.name): \(policy.rawValue) is applied, and \(report.applied ?? -1) said to be in force")
         }
         if outcome == .pending { return fail(.ends, "\(app.name): \(policy.rawValue) is pending") }
-        if outcome == .delivered, app.answersAlways, session.answers[policy] == nil {
-            return  // What an earlier launch was told, and nobody asked this one.
+        if outcome == .rejected { return }
+        if outcome == .applied || outcome == .error, !app.answered.contains(policy), !app.machine.wasPutBack {
+            fail(.kept, "\(app.name): \(policy.rawValue) is \(outcome), and this installation has not said so")
         }
-        guard outcome != .rejected, let answer = session.answers[policy],
-            session.answerable[policy].map({ $0.number == answer.delivery }) ?? true
-        else { return }
-        if outcome != answer.state.outcome || report.attempt.message != answer.message {
-            fail(
-                .kept,
-                "\(app.name): it answered \(answer.state) for \(policy.rawValue), and its agent says \(outcome)")
+        // The app's own word, or that of the library for it; none where only an earlier launch was told.
+        let own = app.watch.answer(to: policy).map { ($0.state, $0.message) }
+        let library = session.answers[policy].flatMap { answer in
+            session.answerable[policy].map { $0.number == answer.delivery } ?? true ? answer : nil
+        }
+        guard let (state, message) = own ?? library.map({ ($0.state, $0.message) }) else { return }
+        if outcome != state.outcome || report.attempt.message != message {
+            fail(.kept, "\(app.name): it answered \(state) for \(policy.rawValue), and its agent says \(outcome)")
         }
     }
 

@@ -1,0 +1,45 @@
+import AppConnect
+import FleetProtocol
+
+/// What somebody beside a launch of an app has seen of its session, to hold it to its promises.
+struct AppWatch {
+    struct Answer {
+        /// The callback that was answered, by its number.
+        let number: Int64
+        let state: PolicyState
+        let message: String?
+    }
+
+    /// The newest callback of each policy that has begun.
+    private var begun: [Policy: Int64] = [:]
+    private var answers: [Policy: Answer] = [:]
+    /// What was blocked, how much of it the agent was told, and how often the delegate.
+    private(set) var attempts = 0
+    private(set) var attemptsTold = 0
+    private(set) var attemptsCalled = 0
+
+    mutating func begins(_ call: AppSession.Call) {
+        switch call {
+        case .changed(let number, .policy(let value, _)): begun[value.policy] = number
+        case .attempted: attemptsCalled += 1
+        case .changed, .ready, .connectionChanged, .activity: break
+        }
+    }
+
+    mutating func blocked() { attempts += 1 }
+
+    mutating func sends(_ frame: AppFrame) {
+        if case .blocked = frame { attemptsTold += 1 }
+    }
+
+    func mayAnswer(_ policy: Policy) -> Bool { begun[policy] != nil }
+
+    mutating func answered(_ policy: Policy, _ state: PolicyState, _ message: String?) {
+        answers[policy] = begun[policy].map { Answer(number: $0, state: state, message: message) }
+    }
+
+    /// What the app has said to the newest callback of a policy.
+    func answer(to policy: Policy) -> Answer? {
+        answers[policy].flatMap { $0.number == begun[policy] ? $0 : nil }
+    }
+}
