@@ -189,6 +189,7 @@ final class Machine: BusClient {
         do {
             run += 1
             watch.records = disk.state.apps
+            watch.refusals = []
             for (address, wire) in disk.state.documents { watch.noteAuthorization(address, wire) }
             let signatures =
                 world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
@@ -355,6 +356,7 @@ final class Machine: BusClient {
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
                 later { $0.post(.codeChecked(check, isRight: isRight)) }
             case .log(let entry):
+                watch.noteRefusal(entry)
                 world.say(name, "logs: \(entry.message) \(entry.detail ?? "") \(entry.app?.text ?? "")")
             }
             guard self.run == run else { return }

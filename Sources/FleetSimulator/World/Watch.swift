@@ -30,6 +30,8 @@ struct Watch {
     var unstored: [StoreChange] = []
     /// What the controller has never said.
     var forged: Set<[UInt8]> = []
+    /// What this run of its agent has refused last, as its log says.
+    var refusals: [String] = []
     /// Markers that were published.
     var markers: Set<[UInt8]> = []
     var sentEvents: Set<FleetStore.StoredEvent> = []
@@ -270,6 +272,11 @@ struct Watch {
             unverified.append(Unverified(signed: signed, isHello: true, clock: hello.clock))
         default: break
         }
+    }
+
+    mutating func noteRefusal(_ entry: DeviceEffect.LogEntry) {
+        guard entry.message == "refused a document", let detail = entry.detail else { return }
+        refusals = (refusals.filter { $0 != detail } + [detail]).suffix(Status.maximumRefusals)
     }
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.

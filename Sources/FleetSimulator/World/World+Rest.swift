@@ -188,6 +188,9 @@ extension World {
         if !told.isRunning || !told.isReady || told.sdk != app.sdk {
             fail(.summary, "\(app.name) runs, is ready and has \(app.sdk), and its agent says otherwise: \(told)")
         }
+        if told.refusals.map({ "\($0.topic): \($0.reason)" }) != machine.watch.refusals {
+            fail(.summary, "\(app.name): its agent has refused \(machine.watch.refusals), and tells \(told.refusals)")
+        }
         var same = told
         // Of this moment, and of the device.
         (same.at, same.order, same.events) = (known.at, known.order, known.events)
