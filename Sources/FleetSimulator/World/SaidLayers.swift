@@ -57,14 +57,16 @@ struct SaidLayers {
     }
 
     /// The value that a policy must have (nil where time decides it), the deciding document and its revision.
-    func wish(_ policy: Policy, of record: AppRecord, _ authorized: [AppID]) -> (PolicyValue?, Address?, Int64) {
+    func wish(
+        _ policy: Policy, of record: AppRecord, _ authorized: [AppID], at wall: Timestamp
+    ) -> (PolicyValue?, Address?, Int64) {
         guard let aspect = policy.aspect else { return (.default(of: policy), nil, 0) }
         let found = chain(of: record.id, aspect)
         guard let (address, document) = deciding(found) else {
             return (record.latch == nil ? .default(of: policy) : nil, nil, 0)
         }
         let source: (Address?, Int64) = (address, document.revision.number)
-        if policy == .logLevel { return (level(found.map(\.1.value), of: record), source.0, source.1) }
+        if policy == .logLevel { return (level(found.map(\.1.value), of: record, at: wall), source.0, source.1) }
         guard case .aspect(let desired) = document.value else { return (nil, source.0, source.1) }
         if let latch = record.latch, policy == .auth {
             // A layer that says retired gives the message, also when another cause came first; but not the app's own.
@@ -80,13 +82,36 @@ struct SaidLayers {
         return (value(policy, desired, authorized), source.0, source.1)
     }
 
-    /// Those that last only for a time have passed: the world rests longer. nil where a person's code decides.
-    private func level(_ documents: [DesiredDocument.Content], of record: AppRecord) -> PolicyValue? {
+    /// How what the agent applies itself must have ended; nil where a person or a clock decides, or the app.
+    func outcome(_ policy: Policy, of record: AppRecord, at wall: Timestamp) -> Outcome? {
+        guard !policy.isAcknowledgedByApp, record.latch?.reason != .selfRetired else { return nil }
+        guard let aspect = policy.aspect, case .aspect(let value) = chain(of: record.id, aspect).first?.1.value else {
+            return .applied
+        }
+        switch value.content {
+        case .secureServices(let value): return value.passcode?.isRequired == true ? .unsupported : .applied
+        case .logLevel(let wish):
+            if isPassed(wish, at: wall) { return .expired }
+            return wish.code == nil && wish.notAfter == nil ? .applied : nil
+        case .dlp: return .applied
+        case .auth, .config, .unreadable: return nil
+        }
+    }
+
+    /// The world rests for longer than a level lasts.
+    private func isPassed(_ wish: LogLevelWish, at wall: Timestamp) -> Bool {
+        wish.duration != nil || wish.notAfter.map { $0.advanced(bySeconds: 2) < wall } ?? false
+    }
+
+    /// Those that last only for a time have passed. nil where a person's code decides, or a clock that was set back.
+    private func level(
+        _ documents: [DesiredDocument.Content], of record: AppRecord, at wall: Timestamp
+    ) -> PolicyValue? {
         if record.latch?.reason == .selfRetired { return .default(of: .logLevel) }
         for case .aspect(let value) in documents {
             guard case .logLevel(let wish) = value.content else { return nil }
-            if wish.duration != nil { continue }
-            return wish.code == nil ? .logLevel(wish.level) : nil
+            if isPassed(wish, at: wall) { continue }
+            return wish.code == nil && wish.notAfter == nil ? .logLevel(wish.level) : nil
         }
         return .default(of: .logLevel)
     }

@@ -178,6 +178,8 @@ extension World {
 
     /// Seconds, less than the world has to come to rest.
     private static let levelDuration: Int64 = 5
+    /// In the middle of most schedules.
+    private static let levelEnd = SimulatedFleet.begin.advanced(bySeconds: 15)
     private static let code = DebugCode(
         salt: [UInt8](repeating: 1, count: 8), hash: [UInt8](repeating: 2, count: 32), n: 2, r: 1, p: 1)
 
@@ -220,6 +222,7 @@ extension World {
                 .logLevel(
                     LogLevelWish(
                         level: level, duration: variant % 2 == 0 ? nil : Self.levelDuration,
+                        notAfter: variant == 4 ? Self.levelEnd : nil,
                         code: level.isSensitive && Self.needsCode(app) ? Self.code : nil)))
         }
     }

@@ -151,7 +151,7 @@ extension World {
         let authorized = core.state.apps.values.filter { $0.authState == .authorized }.map(\.id).sorted()
         for policy in Policy.allCases {
             let report = record[policy]
-            let (value, source, revision) = layers.wish(policy, of: record, authorized)
+            let (value, source, revision) = layers.wish(policy, of: record, authorized, at: machine.clock.wall)
             guard report.source == source, report.received == revision else {
                 return fail(
                     .convergence,
@@ -167,6 +167,10 @@ extension World {
                     "\(app.name): the app has \(session.properties[policy]), not \(report.value)")
             }
             checkAnswer(policy, of: app, session, report)
+            let outcome = layers.outcome(policy, of: record, at: machine.clock.wall) ?? report.attempt.outcome
+            if report.attempt.outcome != outcome {
+                fail(.summary, "\(app.name): \(policy.rawValue) is \(report.attempt.outcome), and should be \(outcome)")
+            }
         }
         checkProperties(of: app, session, record, layers)
         if record.latch?.reason == .selfRetired { checkSelfRetired(record, app) }
