@@ -159,6 +159,26 @@ struct DeviceTests {
         #expect(try lost(world).isEmpty)
     }
 
+    @Test("what is cleared of a device while the controller looks around is said again with the next heartbeat")
+    func clearedWhileLooking() throws {
+        let world = try World()
+        let devices = (0..<25).map { DeviceID(unchecked: "till-\($0)") }
+        let last = try #require(devices.max())
+        let effects = world.core.handle(.connected, at: world.now)
+        for device in devices { world.online(device) }
+        world.receive(.reply(last, mail, .status), [])
+        for case .publish(let topic, let payload, false) in effects {
+            world.handle(.messages([.init(topic: topic, payload: payload, isRetained: false)]))
+        }
+        #expect(world.topics(of: "/hello/").count == 25)
+        world.published = []
+        world.pass(seconds: 60)
+        let asked = try #require(world.published.first { $0.topic == world.identity.topic(.hello(last)) })
+        let hello = try Hello(json: SignedDocument(wire: asked.payload).payload, limit: 4_096)
+        #expect(hello.lost == [.statuses])
+        #expect(world.topics(of: "/hello/").count == 4, "it, and the first three of the round")
+    }
+
     @Test("a device that has other documents than it should is told so, when they have had the time to arrive")
     func lostDocument() throws {
         let world = try World()

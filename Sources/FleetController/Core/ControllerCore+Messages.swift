@@ -64,14 +64,23 @@ extension ControllerCore {
     /// Empty is what clearing a topic looks like. It may have cleared what is newer: what a removed incarnation has left
     /// goes while the next one begins to speak. A device that is there says it again.
     private mutating func noteCleared(_ address: Address) {
-        guard case .serving(var serving) = phase else { return }
-        phase = .offline
+        let (device, lost): (DeviceID, Set<Hello.Lost>)
         switch address {
-        case .presence(.device(let device)): serving.ask(device, lost: [])
-        case .reply(let device, _, .status): serving.ask(device, lost: [.statuses])
-        default: break
+        case .presence(.device(let name)): (device, lost) = (name, [])
+        case .reply(let name, _, .status): (device, lost) = (name, [.statuses])
+        default: return
         }
-        phase = .serving(serving)
+        switch phase {
+        case .offline: break
+        case .looking(var readBack):
+            phase = .offline
+            if readBack.cleared.count < ReadBack.limit { readBack.cleared[device, default: []].formUnion(lost) }
+            phase = .looking(readBack)
+        case .serving(var serving):
+            phase = .offline
+            serving.ask(device, lost: lost)
+            phase = .serving(serving)
+        }
     }
 
     private static let needsLook: StaticString = "a device needs a look"

@@ -72,6 +72,7 @@ extension ControllerCore {
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(repairs.count)"])
         turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)
         for (device, presence) in readBack.present { serving.greet(device, presence) }
+        for (device, lost) in readBack.cleared { serving.ask(device, lost: lost) }
         phase = .serving(serving)
         for message in readBack.deferred { try request(message, &turn) }
     }

@@ -19,6 +19,8 @@ struct ReadBack {
     private(set) var known = Revision.zero
     /// Devices that are online.
     var present: [DeviceID: Presence] = [:]
+    /// Devices of which something was cleared meanwhile, which may have been newer than what was meant.
+    var cleared: [DeviceID: Set<Hello.Lost>] = [:]
     /// Requests that came before the broker was repaired.
     var deferred: [ControllerCore.Message] = []
 

@@ -26,6 +26,8 @@ struct Serving {
     private var share = 0
     /// Devices that were told in this round what was lost: once is enough where it does not help.
     private var told: Set<DeviceID> = []
+    /// Devices that are asked with the next heartbeat.
+    private var later: [DeviceID: Set<Hello.Lost>] = [:]
     /// Heartbeats of this connection.
     private var beats = 0
     /// At which of them a device was first told that its documents are not those that it should have.
@@ -59,11 +61,16 @@ struct Serving {
     /// A device has what it should.
     mutating func noteIntact(_ device: DeviceID) { deaf[device] = nil }
 
-    /// A device that was greeted already is to say again who it is, and what was lost.
+    /// A device that is there is to say again who it is, and what was lost: at once where it has had its hello, else with the
+    /// next heartbeat, since it may answer its first one with less.
     mutating func ask(_ device: DeviceID, lost: Set<Hello.Lost>) {
-        guard var greeting = waiting[device] ?? greeted[device] else { return }
-        greeting.lost = (waiting[device]?.lost ?? []).union(lost)
-        waiting[device] = greeting
+        let had = greeted[device]
+        if let next = waiting[device], next.connection != had?.connection {
+            later[device, default: []].formUnion(lost)
+        } else if var greeting = waiting[device] ?? had {
+            greeting.lost = (waiting[device]?.lost ?? []).union(lost)
+            waiting[device] = greeting
+        }
     }
 
     mutating func forget(_ device: DeviceID) {
@@ -86,6 +93,9 @@ struct Serving {
     /// whether anything was dropped on the way. A round takes ten heartbeats.
     mutating func askNext() {
         beats += 1
+        let due = later
+        later = [:]
+        for (device, lost) in due { ask(device, lost: lost) }
         if round.isEmpty {
             round = greeted.keys.sorted(by: >)
             share = (round.count + 9) / 10
