@@ -124,41 +124,6 @@ extension Machine {
         if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
             world.fail(.once, "\(name): \(problem)")
         }
-        checkLevelEnds(changes)
-    }
-
-    /// A change of an app's log level tells when it ends, as a document that says so has it.
-    private func checkLevelEnds(_ changes: [StoreChange]) {
-        var told: [AppID: LogLevelChange] = [:]
-        for case .event(let event) in changes {
-            if case .logLevel(let change) = event.body { told[change.header.app] = change }
-        }
-        for (app, change) in told where change.new != change.old && change.new != .status {
-            guard let core, let record = core.state.apps[app] else { continue }
-            var isSettled = false
-            var wishes: [LogLevelWish] = []
-            for case (.desired(let layer, app, .logLevel), let wire) in core.state.documents {
-                guard let signed = try? SignedDocument(wire: wire),
-                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-                    case .aspect(let value) = document.content, case .logLevel(let wish) = value.content
-                else { continue }
-                if record[.logLevel].source == .desired(layer, app, .logLevel) {
-                    isSettled = record[.logLevel].received == document.revision.number
-                }
-                if wish.level == change.new { wishes.append(wish) }
-            }
-            // What has been replaced in the same moment may stay until that is certain.
-            guard isSettled else { continue }
-            let isRight = wishes.contains { wish in
-                guard let until = change.until else { return wish.duration == nil && wish.notAfter == nil }
-                let end = wish.duration.map { change.header.at.advanced(bySeconds: $0) }
-                return (wish.notAfter != nil || end != nil) && until <= wish.notAfter ?? until && until <= end ?? until
-            }
-            if !isRight, !wasPutBack {
-                let until = change.until.map { "\($0)" } ?? "further notice"
-                world.fail(.once, "\(name)/\(app): it is told to log at \(change.new) until \(until)")
-            }
-        }
     }
 
     /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.
