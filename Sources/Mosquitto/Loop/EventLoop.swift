@@ -54,8 +54,8 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop
     ///   nobody needs here; it goes without when it may open no file, so the process's soft limit of open files is zero
     ///   for some microseconds at each connection, and other threads must not open files meanwhile.
     /// - Parameter gathering: For a loop that one client keeps busy: while more than eight messages come in each
-    ///   millisecond, the loop lets them gather for so long (in whole milliseconds) before it reads on, which costs a third
-    ///   less than to wake up for each. What is asked of the loop meanwhile is done at once.
+    ///   millisecond, the loop lets them gather for so long (in whole milliseconds) before it reads on, which costs less
+    ///   than to wake up for each. What is asked of the loop meanwhile is done at once.
     public init(name: String = "mqtt", omitsSocketPairs: Bool = false, gathering: Duration = .zero) throws {
         guard Library.status == 0 else {
             throw MosquittoError(.library, "initialising libmosquitto failed", status: Library.status)
