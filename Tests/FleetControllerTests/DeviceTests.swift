@@ -240,8 +240,8 @@ struct DeviceTests {
                 documents: revisions.reduce(into: Presence.Documents(trust: 1)) { $0.add($1) })
         }
         func warnings() throws -> [String] {
-            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue?
-                .compactMap(\.stringValue) ?? []
+            let rows = try world.body(.devices, "{}")["devices"]?.arrayValue ?? []
+            return rows.flatMap { $0["warnings"]?.arrayValue ?? [] }.compactMap(\.stringValue)
         }
         /// It answers every minute; answers how often it is told.
         func pass(minutes: Int, _ revisions: [Int64]) throws -> Int {
@@ -263,11 +263,17 @@ struct DeviceTests {
         _ = try pass(minutes: 5, [])
         #expect(try warnings() == [Collector.hasOthers])
         #expect(world.logs.count { $0.details["what"] == Collector.hasOthers } == 1)
-        // A new connection has not been told anything yet, and what is shown stays until it is otherwise.
+        // A new connection has not been told anything yet, and what is shown stays until it is otherwise: it is asked with
+        // the next heartbeat, wherever its turn is.
+        for device in (0..<25).map({ DeviceID(unchecked: "till-0\($0)") }) { world.online(device) }
         world.offline(till, connection: connection)
+        world.published = []
         let next = RandomID.random()
         online([], connection: next)
         #expect(try warnings() == [Collector.hasOthers])
+        #expect(world.topics(of: "/hello/\(till)").count == 1, "its first")
+        world.pass(seconds: 60)
+        #expect(world.topics(of: "/hello/\(till)").count == 2)
         online([revision], connection: next)
         #expect(try warnings().isEmpty)
     }

@@ -267,5 +267,14 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(18_970, .request(1, .apply(app: 0, .all, aspect: 1, variant: 0, isBased: true))),
                     .init(18_978, .crashBroker(downFor: 2_815)), .init(21_611, .reboot(1)),
                 ])),
+        KeptSchedule(
+            what:
+                "a device that was shown with a warning about its documents, and comes back with them, is asked again",
+            schedule: Schedule(
+                seed: 1_017_229_651_901_784, devices: 3, apps: 1, broker: .hostile,
+                steps: [
+                    .init(420_710, .forge(1, .withheld)), .init(420_925, .renewTrust),
+                    .init(1_801_245, .forge(2, .overwritten)),
+                ])),
     ]
 }

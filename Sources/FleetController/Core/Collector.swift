@@ -26,6 +26,8 @@ struct Collector {
     private(set) var lost: [DeviceID: (presence: Presence, lost: Set<Hello.Lost>)] = [:]
     /// Devices that have shown to have the documents that they should.
     private(set) var intact: Set<DeviceID> = []
+    /// Devices that are shown with ``hasOthers`` and have a new connection: it may have brought what they lacked.
+    private(set) var doubted: Set<DeviceID> = []
     /// Through which number the events are stored of each boot that sent some.
     private(set) var marks: [MarkedBoot: Int64] = [:]
     /// Topics of removed devices, to be cleared.
@@ -111,6 +113,7 @@ struct Collector {
                 device.state = 0
                 device.since = nil
             }
+            if device.connection != presence.connection, device.warning == Self.hasOthers { doubted.insert(name) }
             device.connection = presence.connection
             if !goesBack { device.agent = presence.agent }
             arrived[name] = presence
@@ -134,6 +137,7 @@ struct Collector {
             }
             device.connection = presence.connection
             arrived[name] = nil
+            doubted.remove(name)
             lost[name] = nil
             gone.insert(name)
         }

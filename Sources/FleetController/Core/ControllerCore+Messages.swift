@@ -122,6 +122,7 @@ extension ControllerCore {
             for device in collector.gone { serving.forget(device) }
             for (device, presence) in collector.arrived { serving.greet(device, presence) }
             for device in collector.intact { serving.noteIntact(device) }
+            for device in collector.doubted { serving.ask(device, lost: []) }
             let deaf = collector.lost.filter { serving.tell($0.key, $0.value.presence, lost: $0.value.lost) }
             serving.unsaid.merge(collector.marks) { $1 }
             phase = .serving(serving)

@@ -85,13 +85,14 @@ struct Explore: ParsableCommand {
         }
         let elapsed = clock.now - start
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-        if let failure = failed.first, output == .text {
-            tell(try explorer.shrink(Schedule(seed: failure.seed, theme: theme), failure.violation))
-        }
         let perSecond = Int64(Double(ran) / max(seconds, 0.000_1))
         switch output {
         case .text:
             for line in visited?.lines ?? [] { print(line) }
+            if let failure = failed.first {
+                tell(try explorer.shrink(Schedule(seed: failure.seed, theme: theme), failure.violation))
+            }
+            for failure in failed.prefix(10) { print("seed \(failure.seed) breaks: \(failure.violation)") }
             print("\(ran) schedules from seed \(first), \(failed.count) failures, \(perSecond) a second")
         case .json:
             let broken = failed.map { failure in
