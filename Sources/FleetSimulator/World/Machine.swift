@@ -237,8 +237,7 @@ final class Machine: BusClient {
         core = nil
         run += 1
         inbox = []
-        watch.disconnected()
-        watch.before = []
+        watch.died()
         watch.forgetUnstored()
         wakesAt = nil
         effectsLeft = nil

@@ -16,7 +16,9 @@ struct Watch {
     private var wantedGroups: Set<GroupID> = []
     /// How often it was told, since the core looked last.
     private var memberships = 0
-    private var isGreeted = false
+    private var greeting = Greeting()
+    /// Of a connection that ended while the core had yet to look at something of it.
+    private var ended: Greeting?
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
     var newest: [Followed: Int64] = [:]
@@ -61,17 +63,8 @@ struct Watch {
     /// Since when each app's offline limits are what they are, or the app is not retired any more.
     var limitsSince: [AppID: Int64] = [:]
 
-    // Contact, as the design has it: a hello that answers this connection, and later heartbeats.
-    private var controllerTime: (epoch: Int64, at: Timestamp)?
+    /// In this moment.
     private(set) var isInContact = false
-    /// Greetings and heartbeats that the device cannot verify yet, or has yet to look at.
-    private var unverified: [Unverified] = []
-
-    private struct Unverified {
-        let signed: SignedDocument
-        let isHello: Bool
-        let clock: ControllerClock
-    }
     /// What the core has noted as its last one.
     var noted: DeviceAgent.Contact?
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
@@ -211,26 +204,32 @@ struct Watch {
     }
 
     mutating func disconnected() {
-        if isGreeted || unverified.contains(where: \.isHello) { before = fetched }
+        if greeting.isGreeted || greeting.mayBeGreeted { before = fetched }
+        if greeting.hasMore { ended = greeting }
         connection = nil
         asked = [:]
         fetched = []
         askedGroups = [:]
         shownGroups = []
-        isGreeted = false
+        greeting = Greeting()
         isPresenceSaid = false
         isPastFirst = false
         isPresent = false
         isInContact = false
-        controllerTime = nil
-        unverified = []
+    }
+
+    /// With what it had yet to look at.
+    mutating func died() {
+        disconnected()
+        ended = nil
+        before = []
     }
 
     /// How far the connection has come.
     var phase: Coverage.Phase {
         if connection == nil { return .away }
         if !isPastFirst { return .beforeFirst }
-        return isGreeted && asked.isEmpty ? .certain : .fetching
+        return greeting.isGreeted && asked.isEmpty ? .certain : .fetching
     }
 
     mutating func subscribed() { isPresent = true }
@@ -263,13 +262,13 @@ struct Watch {
             guard let signed = try? SignedDocument(wire: payload),
                 let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
             else { return }
-            unverified.append(Unverified(signed: signed, isHello: false, clock: heartbeat.clock))
+            greeting.heard(signed, isHello: false, heartbeat.clock)
         case .hello?:
             guard let signed = try? SignedDocument(wire: payload),
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
                 hello.connection == connection
             else { return }
-            unverified.append(Unverified(signed: signed, isHello: true, clock: hello.clock))
+            greeting.heard(signed, isHello: true, hello.clock)
         default: break
         }
     }
@@ -281,26 +280,17 @@ struct Watch {
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
     mutating func looked(_ core: DeviceCore) {
-        let trust = core.trust
-        for message in unverified where trust.key(message.signed.keyID) != nil {
-            if message.isHello { isGreeted = true }
-            if isGreeted { noteContact(message.clock) }
-        }
-        unverified.removeAll { trust.key($0.signed.keyID) != nil }
+        if ended?.isContact(core.trust) ?? false { isInContact = true }
+        ended = nil
+        if greeting.isContact(core.trust) { isInContact = true }
         let wanted = Set(core.membership)
         defer { (wantedGroups, memberships) = (wanted, 0) }
         guard wanted != wantedGroups || memberships > 1 else { return }
         // What came before the new groups did was decided without them, or with those that they have replaced at once.
-        if isGreeted, memberships > 1 || wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
-    }
-
-    private mutating func noteContact(_ clock: ControllerClock) {
-        guard controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { return }
-        controllerTime = (clock.epoch, clock.at)
-        isInContact = true
+        if greeting.isGreeted, memberships > 1 || wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
     }
 
     func isCertain(_ app: AppID) -> Bool {
-        isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups) || before.contains(app)
+        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups) || before.contains(app)
     }
 }
