@@ -21,19 +21,20 @@ extension AppConnect {
     }
 
     private func beginCall() -> (AppSession.Call, Callee?, Environment)? {
-        let (begun, aftermath) = state.withLock { state in
-            // Held from here to the end of the call, so that a delegate that is found does not go before it.
-            let delegate = state.delegate
-            let (call, effects) = state.session.next(for: delegate == nil ? nil : state.callbacks)
+        let (begun, callee, aftermath) = state.withLock { state in
+            // Held from here to the end of the call, so that a delegate that is found does not go before it; and out of the
+            // lock, where it may be the last to hold it: whatever the delegate's deinit calls takes the lock.
+            let callee = state.delegate.map(Callee.init)
+            let (call, effects) = state.session.next(for: callee == nil ? nil : state.callbacks)
             let aftermath = state.take(effects)
             guard let call, let environment = state.environment else {
-                return (nil as (AppSession.Call, Callee?, Environment)?, aftermath)
+                return (nil as (AppSession.Call, Environment)?, callee, aftermath)
             }
             state.callThread = pthread_self()
-            return ((call, delegate.map(Callee.init), environment), aftermath)
+            return ((call, environment), callee, aftermath)
         }
         finish(aftermath)
-        return begun
+        return begun.map { ($0, callee, $1) }
     }
 
     private func endCall(_ call: AppSession.Call) {

@@ -52,10 +52,13 @@ extension AppConnect {
         var welcomeBy: ContinuousClock.Instant?
         var closeBy: ContinuousClock.Instant?
         while true {
-            let turn = nextTurn(isWriting: !outgoing.isEmpty)
+            let isWriting = !outgoing.isEmpty
+            let turn = nextTurn(isWriting: isWriting)
             if let drop = turn.drop { return drop }
             outgoing += turn.bytes
             do { try socket.write(&outgoing) } catch { return error }
+            // What has gathered behind it is fetched now: whoever added it has woken this thread already.
+            if isWriting, outgoing.isEmpty { continue }
             if turn.isClosing {
                 let deadline = closeBy ?? clock.now + Self.closeTime
                 closeBy = deadline
@@ -95,8 +98,7 @@ extension AppConnect {
             let bytes = isWriting ? [] : state.outbox
             if !isWriting { state.outbox = [] }
             return Turn(
-                bytes: bytes, drop: state.drop, isClosing: state.isClosing && (!isWriting || state.outbox.isEmpty),
-                connection: state.session.connection)
+                bytes: bytes, drop: state.drop, isClosing: state.isClosing, connection: state.session.connection)
         }
     }
 
@@ -108,8 +110,9 @@ extension AppConnect {
                 "a value of the agent is not known and counts as the default",
                 metadata: ["problem": "\(delivery.problem)"])
             perform { $0.received(delivery) }
-        case .unknown(let problem):
+        case .unknown(let problem, let delivery):
             environment.logger.debug("a line of the agent is passed over", metadata: ["problem": "\(problem)"])
+            if let delivery { perform { $0.passedOver(delivery) } }
         case .garbage(let problem): state.withLock { $0.drop = problem }
         }
     }

@@ -101,6 +101,25 @@ struct DeliveryTests {
         #expect(session.session.stop() == [])
     }
 
+    @Test(
+        "of which nothing is known is passed over, and said to have come",
+        arguments: [
+            #"{"type":"deliver","delivery":4,"what":"logLevel","value":{"level":"whisper"}}"#,
+            #"{"type":"deliver","delivery":4,"what":"watermark","value":{"on":true}}"#,
+        ])
+    func unknownDelivery(_ line: String) throws {
+        var session = try Session.ready()
+        guard case .unknown(_, delivery: 4) = AgentLine(Array(line.utf8)) else {
+            Issue.record("\(AgentLine(Array(line.utf8)))")
+            return
+        }
+        session.effects = session.session.passedOver(4)
+        #expect(session.sent() == [.delivered(4)])
+        #expect(session.run() == [])
+        session.lose()
+        #expect(session.session.passedOver(5) == [])
+    }
+
     @Test("with a value of a newer agent counts as unauthorized, and is answered as not understood")
     func unknownValue() throws {
         var properties = AppProperties.initial

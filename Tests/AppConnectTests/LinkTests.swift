@@ -129,6 +129,34 @@ struct LinkTests {
         }
     }
 
+    @Test("what an app says while its agent does not read arrives as soon as it does")
+    func stalledAgent() async throws {
+        try await withApp { appConnect, agent in
+            let peer = try agent.ready()
+            try peer.send(config(1, "a"))
+            #expect(try peer.next() == .delivered(1))
+            // More than the socket takes, so that some of it waits behind what waits to be written.
+            for _ in 0..<8_000 { _ = try appConnect.requestCopy() }
+            try appConnect.configApplied(.applied, message: "last")
+            var blocked = 0
+            while true {
+                guard case .blocked = try peer.next() else { break }
+                blocked += 1
+            }
+            #expect(blocked == 8_000)
+        }
+    }
+
+    @Test("stop ends the connection also when the agent reads nothing any more")
+    func stopWithStalledAgent() async throws {
+        try await withApp { appConnect, agent in
+            let peer = try agent.ready()
+            for _ in 0..<8_000 { _ = try appConnect.requestCopy() }
+            appConnect.stop()
+            #expect(peer.isClosedByApp(within: .seconds(10)))
+        }
+    }
+
     @Test("stop waits for a callback that runs, and none begins after it")
     func stop() async throws {
         let entered = DispatchSemaphore(value: 0)

@@ -75,4 +75,20 @@ struct RequestTests {
         #expect(session.session.inbox.count <= AppSession.maximumWaiting)
         #expect(session.session.held.count <= AppSession.maximumWaiting)
     }
+
+    @Test("in a flood costs no acknowledgement that waits with them")
+    func floodBeforeWelcome() throws {
+        var session = try Session.ready()
+        session.deliver(1, .config(["a": "1"]))
+        session.run()
+        session.lose()
+        session.connect(welcome: false)
+        _ = session.sent()
+        try session.acknowledge(.config, .applied)
+        for _ in 0..<1_000 { _ = try session.session.request(.copy) }
+        session.receive(.welcome(agent: "fleet-agent/1", device: Session.device))
+        let sent = session.sent()
+        #expect(sent.contains { if case .acknowledge = $0 { true } else { false } })
+        #expect(sent.count == AppSession.maximumWaiting)
+    }
 }

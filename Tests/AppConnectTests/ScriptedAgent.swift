@@ -86,6 +86,12 @@ final class ScriptedAgent {
             }
         }
 
+        /// Whether the app closes the connection, whatever of it has not been read.
+        func isClosedByApp(within time: Duration) -> Bool {
+            var polled = pollfd(fd: descriptor, events: 0, revents: 0)
+            return poll(&polled, 1, Int32(time.components.seconds * 1_000)) == 1
+        }
+
         func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 }

@@ -125,6 +125,30 @@ struct DesiredStateTests {
         #expect(world.topics(of: "/desired/all/com").isEmpty)
     }
 
+    @Test("the largest document that may be can be signed again after a restore, which makes it longer")
+    func largestRestored() throws {
+        let world = try World()
+        world.connect()
+        func isTaken(_ count: Int) throws -> Bool {
+            let value = #"{"values":{"a":"\#(String(repeating: "x", count: count))"}}"#
+            let change = #"{"app":"\#(mail)","target":"all","aspect":"config","value":\#(value)}"#
+            if case .success = try world.ask(.apply, #"{"changes":[\#(change)]}"#).result { return true }
+            return false
+        }
+        var (taken, refused) = (64_000, 65_536)
+        while refused - taken > 1 {
+            let middle = (taken + refused) / 2
+            if try isTaken(middle) { taken = middle } else { refused = middle }
+        }
+        #expect(try isTaken(taken))
+        let restored = try World(identity: world.identity, store: world.store, isRestoring: true)
+        restored.retained = world.retained
+        restored.online(till, highest: Revision(epoch: 1 << 49, number: 1 << 49))
+        restored.connect()
+        #expect(restored.stopped == nil)
+        #expect(restored.document(.desired(.all, mail, .config))?.revision.epoch == Int64(1 << 49) + 1)
+    }
+
     @Test("a retirement elsewhere, and a short limit for being out of contact, are warned about")
     func warnings() throws {
         let world = try World()

@@ -278,6 +278,20 @@ struct DeviceTests {
         #expect(try warnings().isEmpty)
     }
 
+    @Test("a device that invents apps takes no number from those that others have")
+    func inventedApps() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        for number in 0..<100 {
+            world.report(.fresh(till, AppID(unchecked: "app-\(number)"), at: world.now))
+        }
+        #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.count == Presence.maximumApps)
+        let names = try world.store.transaction { try $0.number("SELECT count(*) FROM apps") }
+        #expect(names == Int64(Presence.maximumApps))
+        #expect(world.logs.contains { $0.details["what"]?.contains("app-99 is left out") == true })
+    }
+
     @Test("the controller's own marker is said again while it does not come back")
     func lostBarrier() throws {
         let world = try World()

@@ -1,4 +1,5 @@
 import FleetProtocol
+import GRDB
 import Testing
 
 @testable import FleetController
@@ -140,6 +141,52 @@ struct ReadBackTests {
         #expect(restored.stopped == nil)
         #expect(try restored.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#) > 70_000)
         #expect(try restored.core.store.latest().epoch == 9_000_000_001)
+    }
+
+    @Test("a device that lies about the epoch keeps nobody else from being heard after the restore")
+    func lyingDevice() throws {
+        let restored = try World(isRestoring: true)
+        restored.online(till, highest: Revision(epoch: Collector.largestRevision, number: 0))
+        restored.connect()
+        let latest = try restored.core.store.latest()
+        #expect(latest.epoch == Collector.largestRevision + 1)
+        let other = DeviceID(unchecked: "till-2")
+        restored.online(other, highest: Revision(epoch: latest.epoch, number: latest.number))
+        #expect(restored.topics(of: "/hello/till-2").count == 1)
+    }
+
+    @Test("a restore that a full disk has rolled back with what came beside it is done all the same")
+    func restoreRolledBack() throws {
+        let restored = try World(isRestoring: true)
+        let effects = restored.core.handle(.connected, at: restored.now)
+        let barrier = try #require(
+            effects.lazy.compactMap { effect -> ControllerCore.Message? in
+                guard case .publish(let topic, let payload, false) = effect else { return nil }
+                return .init(topic: topic, payload: payload, isRetained: false)
+            }.first)
+        let disk = OnceFullDisk()
+        restored.store.database.add(transactionObserver: disk)
+        let request = ControllerCore.Message(
+            topic: restored.identity.topic(.request(World.operatorName, .groups)), payload: [1], isRetained: false)
+        restored.handle(.messages([barrier, request]))
+        #expect(disk.wasFull)
+        #expect(restored.stopped == nil)
+        #expect(try restored.core.store.latest().epoch > 1)
+    }
+
+    private final class OnceFullDisk: TransactionObserver {
+        private(set) var wasFull = false
+
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+        func databaseDidChange(with event: DatabaseEvent) {}
+        func databaseDidCommit(_ db: Database) {}
+        func databaseDidRollback(_ db: Database) {}
+
+        func databaseWillCommit() throws {
+            guard !wasFull else { return }
+            wasFull = true
+            throw DatabaseError(resultCode: .SQLITE_FULL, message: "database or disk is full")
+        }
     }
 
     @Test("a database that is behind what was noted of it does not start, though nobody else knows better")

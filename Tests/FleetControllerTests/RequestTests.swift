@@ -193,4 +193,25 @@ struct RequestTests {
         #expect(Set(members).count == 15_000)
         #expect(groups.last == "zone")
     }
+
+    @Test("a group without members that ended a page does not come again on the next")
+    func emptyGroup() throws {
+        let world = try World()
+        world.connect()
+        for group in ["kiosk", "zone"] {
+            try world.body(.groupSet, #"{"group":"\#(group)","priority":1}"#)
+        }
+        let rows = try world.body(.groups, #"{"page":"kiosk/"}"#)["groups"]?.arrayValue ?? []
+        #expect(rows.map { $0["group"] } == ["zone"])
+    }
+
+    @Test("an answer that nobody could read is refused, with what to do instead")
+    func answerTooLarge() throws {
+        let world = try World()
+        world.connect()
+        let documents = (0..<500).map { #"{"app":"app-\#($0)-\#(String(repeating: "x", count: 30))","target":"all"}"# }
+        let failure = try world.failure(.progress, #"{"documents":[\#(documents.joined(separator: ","))]}"#)
+        #expect(failure.code == .tooLarge)
+        #expect(failure.message.contains("fewer documents at a time"))
+    }
 }

@@ -4,8 +4,9 @@ import FleetProtocol
 enum AgentLine: Hashable, Sendable {
     case frame(AgentFrame)
     case unreadable(UnreadableDelivery)
-    /// Well-formed, and of a kind or with a value that this library does not know: passed over.
-    case unknown(String)
+    /// Well-formed, and of a kind or with a value that this library does not know: passed over. With the number of the
+    /// delivery that it is.
+    case unknown(String, delivery: Int64?)
     /// Not the link at all: the connection is dropped.
     case garbage(AppConnectError)
 
@@ -16,7 +17,7 @@ enum AgentLine: Hashable, Sendable {
             if let delivery = UnreadableDelivery(line: line, error: error) {
                 self = .unreadable(delivery)
             } else if error.code == .value {
-                self = .unknown(error.description)
+                self = .unknown(error.description, delivery: UnreadableDelivery.number(in: line))
             } else {
                 let code: AppConnectError.Code = error.code == .version ? .version : .badFrame
                 self = .garbage(AppConnectError(code, "a line of the agent: \(error)"))

@@ -28,6 +28,14 @@ extension AppSession {
         return flush()
     }
 
+    /// A delivery of which this library knows nothing has come all the same: the agent sends one of a kind at a time, and
+    /// the next one waits for this word.
+    mutating func passedOver(_ delivery: Int64) -> [Effect] {
+        guard !isStopped, connection == .open else { return [] }
+        send(.delivered(delivery))
+        return flush()
+    }
+
     private mutating func welcomed(by agent: String, _ device: DeviceID) {
         guard connection == .registering else {
             if connection != .open { violation("a welcome before the registration") }

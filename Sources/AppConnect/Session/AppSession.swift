@@ -82,7 +82,8 @@ package struct AppSession: Sendable {
     var lastDisplay: Int64 = 0
     var effects: [Effect] = []
 
-    /// Frames kept while there is no connection, calls kept while the delegate is busy: beyond it the oldest attempts go.
+    /// Frames kept while there is no connection, of which the oldest attempts go beyond it; calls kept while the delegate is
+    /// busy, of which the oldest go.
     static let maximumWaiting = 256
 
     package init() {}
@@ -168,6 +169,10 @@ package struct AppSession: Sendable {
         case .none, .waiting:
             if case .blocked = frame { held.append(frame) }
         }
-        if held.count > Self.maximumWaiting { held.removeFirst() }
+        if held.count > Self.maximumWaiting,
+            let oldest = held.firstIndex(where: { if case .blocked = $0 { true } else { false } })
+        {
+            held.remove(at: oldest)
+        }
     }
 }

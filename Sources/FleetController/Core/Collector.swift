@@ -54,7 +54,7 @@ struct Collector {
         let text: String
     }
 
-    /// Beyond this, and what was given out, a status lies: no controller gets so far.
+    /// Beyond this, and what was given out, an epoch or a revision is a lie: no controller gets so far.
     static let largestRevision: Int64 = 1 << 50
     /// How long a new document may be under way, in seconds, before a device without it has lost it.
     static let settling: Int64 = 30
@@ -193,7 +193,7 @@ struct Collector {
         }
         advance(&device, status.order.incarnation, status.order.boot)
         if device != before { try transaction.update(device) }
-        if try transaction.store(status, of: device, at: now) == .tooMany {
+        if try !transaction.store(status, of: device, at: now) {
             notices.append(
                 Notice(device: name, text: "reports more than \(Presence.maximumApps) apps: \(status.app) is left out"))
         }
@@ -220,7 +220,7 @@ struct Collector {
     }
 
     private mutating func isPossible(_ revision: Int64, by device: DeviceID) -> Bool {
-        if revision <= max(latest.number, Self.largestRevision) { return true }
+        if revision <= max(latest.epoch, latest.number, Self.largestRevision) { return true }
         notices.append(Notice(device: device, text: "claims a revision that cannot be"))
         return false
     }

@@ -8,11 +8,11 @@ extension ControllerCore {
         let messages = messages.map { ($0, Address(topic: $0.topic, in: identity.fleetID)) }
         let hasRequest = messages.contains { if case .request? = $0.1 { true } else { false } }
         guard messages.count > 1, hasRequest else { return try take(messages, &turn) }
-        let before = (phase, answers, schedule, rivals, turn.effects)
+        let before = (phase, answers, schedule, rivals, isRestoring, turn.effects)
         do {
             try store.together { try take(messages, &turn) }
         } catch is FleetStore.NotTogether {
-            (phase, answers, schedule, rivals, turn.effects) = before
+            (phase, answers, schedule, rivals, isRestoring, turn.effects) = before
             try take(messages, &turn)
         }
     }
@@ -37,19 +37,14 @@ extension ControllerCore {
             case .presence(.controller): readOwnPresence(message, &turn)
             case .desired, .groupMeta, .membership, .trust: try receiveDesired(message, address, &turn)
             case .barrier(.controller):
-                guard case .looking(let readBack) = phase, message.payload == readBack.barrier else { continue }
+                guard message.payload == phase.readBack?.barrier else { continue }
                 try collect(&reports, &turn)
                 guard case .looking(let complete) = phase else { continue }
                 try finish(complete, &turn)
             case .request:
                 try collect(&reports, &turn)
-                switch phase {
-                case .offline: break
-                case .looking(var readBack):
-                    if readBack.deferred.count < 1_000 { readBack.deferred.append(message) }
-                    phase = .looking(readBack)
-                case .serving: try request(message, &turn)
-                }
+                phase.readBack?.note(deferred: message)
+                if case .serving = phase { try request(message, &turn) }
             case nil:
                 if message.topic.hasPrefix(Address.prefix(of: identity.fleetID) + "desired/") {
                     try receiveDesired(message, nil, &turn)
@@ -70,17 +65,8 @@ extension ControllerCore {
         case .reply(let name, _, .status): (device, lost) = (name, [.statuses])
         default: return
         }
-        switch phase {
-        case .offline: break
-        case .looking(var readBack):
-            phase = .offline
-            if readBack.cleared.count < ReadBack.limit { readBack.cleared[device, default: []].formUnion(lost) }
-            phase = .looking(readBack)
-        case .serving(var serving):
-            phase = .offline
-            serving.ask(device, lost: lost)
-            phase = .serving(serving)
-        }
+        phase.readBack?.note(cleared: device, lost: lost)
+        phase.serving?.ask(device, lost: lost)
     }
 
     private static let needsLook: StaticString = "a device needs a look"
@@ -107,27 +93,8 @@ extension ControllerCore {
         for notice in collector.notices.prefix(10) {
             turn.log(.warning, Self.needsLook, ["device": "\(notice.device)", "what": "\(notice.text)"])
         }
-        switch phase {
-        case .offline: break
-        case .looking(var readBack):
-            phase = .offline
-            readBack.note(known: collector.highest)
-            // What the store does know of these is kept.
-            if readBack.unknown.count < ReadBack.limit { readBack.unknown.formUnion(collector.followed) }
-            for device in collector.gone { readBack.present[device] = nil }
-            readBack.present.merge(collector.arrived) { $1 }
-            phase = .looking(readBack)
-        case .serving(var serving):
-            phase = .offline
-            for device in collector.gone { serving.forget(device) }
-            for (device, presence) in collector.arrived { serving.greet(device, presence) }
-            for device in collector.intact { serving.noteIntact(device) }
-            for device in collector.doubted { serving.ask(device, lost: []) }
-            let deaf = collector.lost.filter { serving.tell($0.key, $0.value.presence, lost: $0.value.lost) }
-            serving.unsaid.merge(collector.marks) { $1 }
-            phase = .serving(serving)
-            try warn(of: deaf.keys.sorted(), &turn)
-        }
+        phase.readBack?.note(collector)
+        if let deaf = phase.serving?.note(collector) { try warn(of: deaf, &turn) }
     }
 
     private func warn(of deaf: [DeviceID], _ turn: inout Turn) throws {

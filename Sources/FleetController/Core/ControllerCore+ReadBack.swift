@@ -7,32 +7,26 @@ extension ControllerCore {
         let copy = try compare(message, address)
         switch phase {
         case .offline: break
-        case .looking(var readBack):
-            phase = .offline  // so that `readBack` is the only copy
-            defer { phase = .looking(readBack) }
+        case .looking:
             switch copy {
-            case .same(let document): readBack.intact.insert(document.revision.number)
+            case .same(let document): phase.readBack?.intact.insert(document.revision.number)
             case .newer(let document):
-                readBack.note(newer: document)
-                if isRestoring, try store.transaction({ try $0.document(at: document.address) }) == nil {
-                    readBack.unknown.insert(document.address)
-                }
-            case .unknown(let document):
-                if readBack.unknown.count < ReadBack.limit { readBack.unknown.insert(document.address) }
-            case .foreign: if readBack.foreign.count < ReadBack.limit { readBack.foreign.insert(message.topic) }
-            case .other(let document), .cleared(let document?): readBack.intact.remove(document.revision.number)
+                let isUnknown = try isRestoring && store.transaction { try $0.document(at: document.address) } == nil
+                phase.readBack?.note(newer: document, isUnknown: isUnknown)
+            case .unknown(let document): phase.readBack?.note(unknown: document.address)
+            case .foreign: phase.readBack?.note(foreign: message.topic)
+            case .other(let document), .cleared(let document?):
+                phase.readBack?.intact.remove(document.revision.number)
             case .cleared(nil): break
             }
-        case .serving(var serving):
-            phase = .offline
-            defer { phase = .serving(serving) }
+        case .serving:
             switch copy {
-            case .same: serving.echoes[message.topic] = nil
+            case .same: phase.serving?.echoes[message.topic] = nil
             case .cleared(nil): break
             case .cleared(let document?), .other(let document):
                 // An own publish that is still to come back will stand there last.
-                guard serving.echoes[message.topic] == nil else { return }
-                publish(document, &serving, &turn)
+                guard phase.serving?.echoes[message.topic] == nil else { return }
+                publish(document, &turn)
                 turn.log(.warning, "put back a document that someone else had replaced", ["topic": "\(message.topic)"])
             case .newer(let document): stop(seeing: document.topic, document.revision, &turn)
             case .unknown, .foreign: turn.publish(message.topic, [], retain: true)
@@ -51,7 +45,7 @@ extension ControllerCore {
         } else {
             repairs = try withdraw(readBack.unknown, &turn)
         }
-        var serving = Serving()
+        phase = .serving(Serving())
         var count = readBack.foreign.count
         for topic in readBack.foreign.sorted() { turn.publish(topic, [], retain: true) }
         if !readBack.isTrustIntact {
@@ -64,22 +58,21 @@ extension ControllerCore {
             let page = try store.transaction { try $0.documents(after: last, limit: 500) }
             guard let end = page.last?.revision.number else { break }
             for document in page where !readBack.intact.contains(document.revision.number) {
-                publish(document, &serving, &turn)
+                publish(document, &turn)
                 count += 1
             }
             last = end
         }
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(repairs.count)"])
         turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)
-        for (device, presence) in readBack.present { serving.greet(device, presence) }
-        for (device, lost) in readBack.cleared { serving.ask(device, lost: lost) }
-        phase = .serving(serving)
+        for (device, presence) in readBack.present { phase.serving?.greet(device, presence) }
+        for (device, lost) in readBack.cleared { phase.serving?.ask(device, lost: lost) }
         for message in readBack.deferred { try request(message, &turn) }
     }
 
-    func publish(_ document: StoredDocument, _ serving: inout Serving, _ turn: inout Turn) {
+    mutating func publish(_ document: StoredDocument, _ turn: inout Turn) {
         let topic = identity.topic(document.address)
-        serving.echoes[topic] = document.revision.number
+        phase.serving?.echoes[topic] = document.revision.number
         turn.publish(topic, document.wire, retain: true)
     }
 
@@ -92,14 +85,8 @@ extension ControllerCore {
 
     private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {
         let isIntact = message.payload == identity.trustWire
-        switch phase {
-        case .offline: break
-        case .looking(var readBack):
-            readBack.isTrustIntact = isIntact
-            phase = .looking(readBack)
-        case .serving:
-            if !isIntact { turn.publish(message.topic, identity.trustWire, retain: true) }
-        }
+        phase.readBack?.isTrustIntact = isIntact
+        if case .serving = phase, !isIntact { turn.publish(message.topic, identity.trustWire, retain: true) }
     }
 
     private func compare(_ message: Message, _ address: Address?) throws -> BrokerCopy {

@@ -37,6 +37,28 @@ package struct ControllerCore: ~Copyable {
         /// Looking at what the broker holds, until the own barrier comes back.
         case looking(ReadBack)
         case serving(Serving)
+
+        /// What it holds, in its place: whoever changes it has the only copy.
+        var readBack: ReadBack? {
+            get { if case .looking(let readBack) = self { readBack } else { nil } }
+            _modify {
+                var readBack = self.readBack
+                if readBack != nil { self = .offline }
+                defer { if let readBack { self = .looking(readBack) } }
+                yield &readBack
+            }
+        }
+
+        /// The same.
+        var serving: Serving? {
+            get { if case .serving(let serving) = self { serving } else { nil } }
+            _modify {
+                var serving = self.serving
+                if serving != nil { self = .offline }
+                defer { if let serving { self = .serving(serving) } }
+                yield &serving
+            }
+        }
     }
 
     /// - Parameters:

@@ -73,6 +73,10 @@ struct DesiredChange {
         moved = []
     }
 
+    /// In bytes, kept free in a new change: signed again after a restore it has a longer epoch and revision, and the epoch
+    /// of the change beside.
+    private static let room = 128
+
     private func stored(
         _ content: DesiredDocument.Content, at address: Address, revision: Revision, change: Revision, by: String,
         why: String?, location: String?
@@ -81,11 +85,12 @@ struct DesiredChange {
             fleet: identity.fleet, fleetID: identity.fleetID, address: address, revision: revision, change: change,
             issuedAt: now, content: content)
         let wire = try identity.sign(document, as: .desired)
-        guard wire.count <= SignedDocument.maximumSize else {
+        let limit = SignedDocument.maximumSize - (change == revision ? Self.room : 0)
+        guard wire.count <= limit else {
             throw Response.Failure(
                 .tooLarge,
-                "the signed document for \(address.path) has \(wire.count) bytes, where at most"
-                    + " \(SignedDocument.maximumSize) are allowed", at: location)
+                "the signed document for \(address.path) has \(wire.count) bytes, where at most \(limit) are allowed",
+                at: location)
         }
         return StoredDocument(
             address: address, revision: revision, change: change, issuedAt: now, by: by, why: why,

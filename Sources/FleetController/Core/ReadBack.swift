@@ -24,8 +24,9 @@ struct ReadBack {
     /// Requests that came before the broker was repaired.
     var deferred: [ControllerCore.Message] = []
 
-    /// Beyond this the next connection goes on clearing and answering.
+    /// So many of each are noted; the next connection deals with the rest.
     static let limit = 10_000
+    static let deferredLimit = 1_000
 
     init(barrier: [UInt8], askedAt: Timestamp) {
         self.barrier = barrier
@@ -36,9 +37,35 @@ struct ReadBack {
         known = Revision(epoch: max(known.epoch, revision.epoch), number: max(known.number, revision.number))
     }
 
-    mutating func note(newer document: DesiredDocument) {
+    mutating func note(newer document: DesiredDocument, isUnknown: Bool) {
+        if isUnknown { unknown.insert(document.address) }
         guard document.revision > newest?.revision ?? .zero else { return }
         newest = (document.topic, document.revision)
+    }
+
+    mutating func note(unknown address: Address) {
+        if unknown.count < Self.limit { unknown.insert(address) }
+    }
+
+    mutating func note(foreign topic: String) {
+        if foreign.count < Self.limit { foreign.insert(topic) }
+    }
+
+    mutating func note(cleared device: DeviceID, lost: Set<Hello.Lost>) {
+        if cleared.count < Self.limit { cleared[device, default: []].formUnion(lost) }
+    }
+
+    mutating func note(deferred request: ControllerCore.Message) {
+        if deferred.count < Self.deferredLimit { deferred.append(request) }
+    }
+
+    /// What devices have said.
+    mutating func note(_ collector: Collector) {
+        note(known: collector.highest)
+        // What the store does know of these is kept.
+        if unknown.count < Self.limit { unknown.formUnion(collector.followed) }
+        for device in collector.gone { present[device] = nil }
+        present.merge(collector.arrived) { $1 }
     }
 }
 

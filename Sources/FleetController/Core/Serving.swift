@@ -41,6 +41,16 @@ struct Serving {
     var lastHeartbeat: Timestamp?
     var lastMarks: Timestamp?
 
+    /// Takes in what devices have said. Answers which of them somebody has to look at.
+    mutating func note(_ collector: Collector) -> [DeviceID] {
+        for device in collector.gone { forget(device) }
+        for (device, presence) in collector.arrived { greet(device, presence) }
+        for device in collector.intact { deaf[device] = nil }
+        for device in collector.doubted { ask(device, lost: []) }
+        unsaid.merge(collector.marks) { $1 }
+        return collector.lost.filter { tell($0.key, $0.value.presence, lost: $0.value.lost) }.keys.sorted()
+    }
+
     mutating func greet(_ device: DeviceID, _ presence: Presence) {
         guard greeted[device]?.connection != presence.connection else { return }
         waiting[device] = Greeting(presence)
@@ -48,7 +58,7 @@ struct Serving {
 
     /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are
     /// others for long although it was told.
-    mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) -> Bool {
+    private mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) -> Bool {
         guard told.insert(device).inserted else { return false }
         waiting[device] = Greeting(presence)
         waiting[device]?.lost = lost
@@ -57,9 +67,6 @@ struct Serving {
         deaf[device] = first
         return beats - first >= Self.patience
     }
-
-    /// A device has what it should.
-    mutating func noteIntact(_ device: DeviceID) { deaf[device] = nil }
 
     /// A device that is there is to say again who it is, and what was lost: at once where it has had its hello, else with the
     /// next heartbeat, since it may answer its first one with less.

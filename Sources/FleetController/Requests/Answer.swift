@@ -10,8 +10,8 @@ struct Answer {
         self.next = next
     }
 
-    /// As ``Response`` writes it, without the detour over a tree.
-    func response(to id: RandomID) -> [UInt8] {
+    /// As ``Response`` writes it, without the detour over a tree. Throws when nobody would read one of that size.
+    func response(to id: RandomID) throws -> [UInt8] {
         var writer = JSONWriter(capacity: 4_096)
         writer.object { writer in
             writer.member("v", 1)
@@ -19,6 +19,12 @@ struct Answer {
             writer.member("ok", true)
             writer.member("body", body)
             writer.member("next", ifPresent: next)
+        }
+        guard writer.bytes.count <= Response.maximumSize else {
+            throw Response.Failure(
+                .tooLarge,
+                "the answer would have \(writer.bytes.count) bytes, where at most \(Response.maximumSize) are allowed:"
+                    + " ask for, or change, fewer documents at a time")
         }
         return writer.bytes
     }

@@ -8,7 +8,7 @@ extension ControllerCore {
     func read(_ body: JSONValue, _ verb: Verb, now: Timestamp) throws -> Answer {
         if verb == .progress {
             let request = try SelectionRequest(json: body.json, limit: Request.maximumSize)
-            return try store.transaction { try Progress($0, request, now: now).answer }
+            return try store.transaction { Answer(try Progress($0, request, now: now)) }
         }
         let request = try ListRequest(json: body.json, limit: Request.maximumSize)
         return try store.transaction { transaction in
@@ -27,7 +27,8 @@ extension ControllerCore {
 
     private func groups(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
         // A group with many members may go over several pages: then it comes again, with the rest of them.
-        let start = request.page?.split(separator: "/", maxSplits: 1).map { String($0) } ?? []
+        let start =
+            request.page?.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) } ?? []
         var page = Page("groups")
         var last = ""
         let groups = try transaction.groups(from: start.first ?? "", limit: Self.fetch)
@@ -52,63 +53,42 @@ extension ControllerCore {
     }
 
     private func devices(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
-        var page = Page("devices")
-        var last = request.page ?? ""
         let session = try transaction.session()
-        while !page.isFull {
-            let devices = try transaction.devices(named: request.device, after: last, limit: 200)
-            if devices.isEmpty { break }
-            for device in devices {
-                page.add(
-                    JSONValue.object([
-                        "device": .string(device.name.text),
-                        "state": .string(Connectivity(state: device.state, session: session).rawValue),
-                        "since": device.since.map { .string($0.description) },
-                        "agent": device.agent.map { .string($0) },
-                        "incarnation": .integer(device.incarnation), "boot": .integer(device.boot),
-                        "groups": .array(try transaction.groups(of: device.name).map { .string($0.text) }),
-                        "apps": .integer(try transaction.appCount(of: device)),
-                        "warnings": .array(
-                            (device.warning.map { [$0] } ?? []).map { .string($0) }
-                                + (try transaction.gaps(of: device)).map { .string($0) }),
-                    ]), behind: last)
-                if page.isFull { break }
-                last = device.name.text
-            }
+        return try page(
+            "devices", after: request.page ?? "",
+            { try transaction.devices(named: request.device, after: $0, limit: 200) }, key: { $0.name.text }
+        ) { device in
+            JSONValue.object([
+                "device": .string(device.name.text),
+                "state": .string(Connectivity(state: device.state, session: session).rawValue),
+                "since": device.since.map { .string($0.description) },
+                "agent": device.agent.map { .string($0) },
+                "incarnation": .integer(device.incarnation), "boot": .integer(device.boot),
+                "groups": .array(try transaction.groups(of: device.name).map { .string($0.text) }),
+                "apps": .integer(try transaction.appCount(of: device)),
+                "warnings": .array(
+                    (device.warning.map { [$0] } ?? []).map { .string($0) }
+                        + (try transaction.gaps(of: device)).map { .string($0) }),
+            ])
         }
-        return page.answer
     }
 
     private func apps(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
-        var page = Page("apps")
-        var last = try number(request.page, or: 0)
-        while !page.isFull {
-            let statuses = try transaction.statuses(
-                in: identity.fleetID, app: request.app, device: request.device, after: last, limit: 200)
-            if statuses.isEmpty { break }
-            for (row, status) in statuses {
-                page.add(status, behind: "\(last)")
-                if page.isFull { break }
-                last = row
-            }
-        }
-        return page.answer
+        try page(
+            "apps", after: try number(request.page, or: 0),
+            {
+                try transaction.statuses(
+                    in: identity.fleetID, app: request.app, device: request.device, after: $0, limit: 200)
+            }, key: { $0.row }, { $0.status })
     }
 
     private func policies(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
-        var page = Page("policies")
-        var last = request.page ?? ""
-        while !page.isFull {
-            let documents = try transaction.policies(
-                app: request.app, layer: request.layer, for: request.device, after: last, limit: 100)
-            if documents.isEmpty { break }
-            for document in documents {
-                page.add(PolicyRow(document: document), behind: last)
-                if page.isFull { break }
-                last = document.address.path
-            }
-        }
-        return page.answer
+        try page(
+            "policies", after: request.page ?? "",
+            {
+                try transaction.policies(
+                    app: request.app, layer: request.layer, for: request.device, after: $0, limit: 100)
+            }, key: { $0.address.path }, { PolicyRow(document: $0) })
     }
 
     private func status(_ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp) throws
@@ -127,15 +107,26 @@ extension ControllerCore {
     }
 
     private func history(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
-        var page = Page("history")
-        var last = try number(request.page, or: JSONValue.largestInteger)
+        try page(
+            "history", after: try number(request.page, or: JSONValue.largestInteger),
+            { try transaction.history(app: request.app, layer: request.layer, before: $0, limit: 100) },
+            key: { $0.revision }, { $0 })
+    }
+
+    /// A page of a list that is fetched in pieces, each of which begins behind the key of the row before it.
+    private func page<Row, Key: LosslessStringConvertible>(
+        _ name: String, after start: Key, _ piece: (Key) throws -> [Row], key: (Row) -> Key,
+        _ json: (Row) throws -> any JSONWritable
+    ) throws -> Answer {
+        var page = Page(name)
+        var last = start
         while !page.isFull {
-            let entries = try transaction.history(app: request.app, layer: request.layer, before: last, limit: 100)
-            if entries.isEmpty { break }
-            for entry in entries {
-                page.add(entry, behind: "\(last)")
+            let rows = try piece(last)
+            if rows.isEmpty { break }
+            for row in rows {
+                page.add(try json(row), behind: last.description)
                 if page.isFull { break }
-                last = entry.revision
+                last = key(row)
             }
         }
         return page.answer

@@ -74,37 +74,27 @@ extension ControllerCore {
     private mutating func change(_ request: Request, _ verb: Verb, by user: User, _ turn: inout Turn) throws -> [UInt8]
     {
         let body = request.body.json
-        let outcome = try store.transaction { transaction in
+        let (outcome, response) = try store.transaction { transaction in
             let outcome = try ChangeOutcome(
                 verb, body: body, by: user, identity: identity, transaction: transaction, enrolments: enrolments,
                 isHomeUnread: schedule.isHomeUnread, now: turn.now)
-            let response = outcome.answer.response(to: request.id)
-            guard response.count <= Response.maximumSize else {
-                throw Response.Failure(
-                    .tooLarge,
-                    "the answer would have \(response.count) bytes, where at most \(Response.maximumSize) are"
-                        + " allowed: change fewer documents at a time")
-            }
+            let response = try outcome.answer.response(to: request.id)
             try transaction.keep(response, to: request.id, of: user, at: turn.now)
             return (outcome, response)
         }
-        turn.effects += outcome.0.effects(identity)
-        if case .serving(var serving) = phase {
-            phase = .offline
-            for document in outcome.0.issued { publish(document, &serving, &turn) }
-            for device in outcome.0.removed { serving.forget(device) }
-            phase = .serving(serving)
-        }
-        if outcome.0.needsEnrolments { schedule.needsEnrolments = true }
-        if let last = outcome.0.issued.last {
+        turn.effects += outcome.effects(identity)
+        for document in outcome.issued { publish(document, &turn) }
+        for device in outcome.removed { phase.serving?.forget(device) }
+        if outcome.needsEnrolments { schedule.needsEnrolments = true }
+        if let last = outcome.issued.last {
             turn.log(
                 .info, "applied a change",
                 [
                     "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last.revision)",
-                    "documents": "\(outcome.0.issued.count)",
+                    "documents": "\(outcome.issued.count)",
                 ])
         }
-        return outcome.1
+        return response
     }
 
     /// What cannot be read is answered as far as it says where to.

@@ -51,21 +51,6 @@ struct Progress {
         }
     }
 
-    var answer: Answer {
-        Answer(
-            JSONValue.object([
-                "rows": .array(rows.map { row in (try? JSONValue(json: row.json, limit: 4_096)) ?? .null }),
-                "waiting": .array(
-                    waiting.map {
-                        .object([
-                            "device": .string($0.device.text), "app": .string($0.app.text),
-                            "policy": .string($0.policy.rawValue), "outcome": .string($0.outcome.rawValue),
-                            "online": .bool($0.isOnline),
-                        ])
-                    }),
-            ]))
-    }
-
     private mutating func count(
         _ app: AppID, _ policies: [Policy], _ scope: Scope, _ transaction: FleetStore.Transaction, _ now: Timestamp
     ) throws -> [StatusRow] {
@@ -116,5 +101,26 @@ struct Progress {
             Waiting(
                 device: device.name, app: app, policy: policy, outcome: outcome,
                 isOnline: Connectivity(state: device.state, session: session) == .online))
+    }
+}
+
+extension Progress: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("rows", rows)
+            writer.member("waiting", waiting)
+        }
+    }
+}
+
+extension Progress.Waiting: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("device", device)
+            writer.member("app", app)
+            writer.member("policy", policy)
+            writer.member("outcome", outcome.rawValue)
+            writer.member("online", isOnline)
+        }
     }
 }

@@ -2,19 +2,14 @@ import FleetProtocol
 import GRDB
 
 extension FleetStore.Transaction {
-    enum StatusFate: Hashable {
-        /// The first of this app on this device.
-        case new
-        case stored
-        /// Not newer than what is stored: left as it was.
-        case old(ReportOrder)
-        /// The device has more apps than one may have.
-        case tooMany
-    }
-
-    /// Stores a status unless a newer one is there: one row written.
-    func store(_ status: Status, of device: DeviceRow, at time: Timestamp) throws -> StatusFate {
-        guard let app = try appID(status.app, adding: true) else { return .tooMany }
+    /// Stores a status unless a newer one is there: one row written. False where there are more apps than there may be.
+    func store(_ status: Status, of device: DeviceRow, at time: Timestamp) throws -> Bool {
+        var known = try appID(status.app, adding: false)
+        // A name gets its number, for good, only for a device that may have the app.
+        if known == nil, try appCount(of: device) < Presence.maximumApps {
+            known = try appID(status.app, adding: true)
+        }
+        guard let app = known else { return false }
         let id = device.row(of: app)
         let shape = try shapeID(of: status, app: app)
         let detail = StatusDetail.encode(status).blob
@@ -28,9 +23,9 @@ extension FleetStore.Transaction {
                 shape, order.incarnation, order.boot, order.sequence, status.at.milliseconds, detail, id,
                 order.incarnation, order.boot, order.sequence,
             ])
-        if database.changesCount > 0 { return .stored }
-        if let known = try self.order(of: status.app, on: device) { return .old(known) }
-        guard try appCount(of: device) < Presence.maximumApps else { return .tooMany }
+        if database.changesCount > 0 { return true }
+        if try self.order(of: status.app, on: device) != nil { return true }
+        guard try appCount(of: device) < Presence.maximumApps else { return false }
         let overrides = try classID(overrides(of: device.name, app: status.app), app: app, at: time)
         try run(
             """
@@ -40,7 +35,7 @@ extension FleetStore.Transaction {
             [
                 id, shape, overrides, order.incarnation, order.boot, order.sequence, status.at.milliseconds, detail,
             ])
-        return .new
+        return true
     }
 
     /// The order of the status that is stored of an app.

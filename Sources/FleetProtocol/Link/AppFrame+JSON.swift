@@ -136,13 +136,22 @@ extension Registration.Resume: JSONCodable {
         self.init()
         try reader.object { name, value in
             switch name {
-            case "delivered": delivered = try value.values(limit: 64)
-            case "begun": begun = try value.values(limit: 64)
+            case "delivered": delivered = try Self.deliveries(&value)
+            case "begun": begun = try Self.deliveries(&value)
             case "acknowledgements": acknowledgements = try value.values(limit: 64)
             default: break
             }
         }
     }
+
+    /// An agent counts on from the highest, which it must still be able to; it begins with the milliseconds since 1970.
+    private static func deliveries(_ value: inout JSONReader) throws -> [Int64] {
+        var numbers: [Int64] = []
+        try value.array(limit: 64) { numbers.append(try $0.integer(in: 0...Self.largestDelivery)) }
+        return numbers
+    }
+
+    package static let largestDelivery: Int64 = 1 << 52
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in

@@ -25,7 +25,9 @@ struct Greeting {
         var isContact = false
         for message in unverified where trust.key(message.signed.keyID) != nil {
             if message.isHello { isGreeted = true }
-            guard isGreeted, controllerTime.map({ (message.clock.epoch, message.clock.at) > $0 }) ?? true else { continue }
+            guard isGreeted, controllerTime.map({ (message.clock.epoch, message.clock.at) > $0 }) ?? true else {
+                continue
+            }
             controllerTime = (message.clock.epoch, message.clock.at)
             isContact = true
         }

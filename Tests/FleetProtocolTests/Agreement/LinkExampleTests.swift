@@ -25,6 +25,22 @@ struct LinkExampleTests {
         }
     }
 
+    @Test(
+        "a process that comes back names no delivery from which an agent could not count on",
+        arguments: ["delivered", "begun"])
+    func resumedDelivery(_ list: String) throws {
+        func read(_ number: Int64) throws {
+            let id = "00000000-0000-4000-8000-000000000000"
+            let text =
+                #"{"type":"register","v":1,"app":"a","install":"\#(id)","launch":"\#(id)","sdk":"1","implements":[],"#
+                + #""resume":{"\#(list)":[\#(number)],"acknowledgements":[]}}"#
+            _ = try AppFrame(json: Array(text.utf8), limit: Link.maximumLine)
+        }
+        try read(Registration.Resume.largestDelivery)
+        #expect(throws: FleetProtocolError.self) { try read(Registration.Resume.largestDelivery + 1) }
+        #expect(throws: FleetProtocolError.self) { try read(JSONValue.largestInteger) }
+    }
+
     @Test("every example of a frame is valid by its schema", arguments: ["app", "agent"])
     func validate(_ direction: String) throws {
         let files = try examples(direction)
