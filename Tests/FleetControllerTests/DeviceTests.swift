@@ -261,8 +261,8 @@ struct DeviceTests {
         #expect(try pass(minutes: 20, []) == 20)
         #expect(try warnings().isEmpty)
         _ = try pass(minutes: 5, [])
-        #expect(try warnings() == [Collector.hasOthers])
-        #expect(world.logs.count { $0.details["what"] == Collector.hasOthers } == 1)
+        #expect(try warnings() == [DeviceWarning.hasOthers])
+        #expect(world.logs.count { $0.details["what"] == DeviceWarning.hasOthers } == 1)
         // A new connection has not been told anything yet, and what is shown stays until it is otherwise: it is asked with
         // the next heartbeat, wherever its turn is.
         for device in (0..<25).map({ DeviceID(unchecked: "till-0\($0)") }) { world.online(device) }
@@ -270,7 +270,7 @@ struct DeviceTests {
         world.published = []
         let next = RandomID.random()
         online([], connection: next)
-        #expect(try warnings() == [Collector.hasOthers])
+        #expect(try warnings() == [DeviceWarning.hasOthers])
         #expect(world.topics(of: "/hello/\(till)").count == 1, "its first")
         world.pass(seconds: 60)
         #expect(world.topics(of: "/hello/\(till)").count == 2)
@@ -384,6 +384,87 @@ struct DeviceTests {
         world.handle(.enrolments([till: 2]))
         let warnings = try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
         #expect(warnings.first?.stringValue?.contains("never given out") == true)
+    }
+
+    @Test("a registry that is right again takes its warning back")
+    func registryPutRight() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, incarnation: 7)
+        world.handle(.enrolments([till: 2]))
+        #expect(try warnings(world).count == 1)
+        world.handle(.enrolments([till: 7]))
+        #expect(try warnings(world).isEmpty)
+    }
+
+    @Test("a copy's warning stays when the home is read first")
+    func copyBeforeHome() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, boot: 3)
+        world.online(till, boot: 1)
+        #expect(try warnings(world).count == 1)
+        world.handle(.enrolments([till: 1]))
+        #expect(try warnings(world).count == 1)
+    }
+
+    @Test("a device that was enrolled and removed after the backup is a warning too, once the home was read for it")
+    func enrolledAndRemovedSince() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([:]))
+        world.report(.fresh(till, mail, at: world.now), isRetained: true)
+        world.handle(.enrolments([:]))
+        #expect(try warnings(world).isEmpty, "it came while the home was read")
+        world.pass(seconds: 10)
+        world.handle(.enrolments([:]))
+        #expect(try warnings(world).first?.stringValue?.contains("not enrolled any more") == true)
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        #expect(try warnings(world).isEmpty)
+    }
+
+    @Test("a device that is enrolled again is not shown as online before it has spoken anew")
+    func enrolledAgain() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        world.online(till)
+        func state() throws -> JSONValue? { try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["state"] }
+        try world.body(.enroll, #"{"device":"till-1"}"#)
+        let before = world.asksForEnrolments
+        world.handle(.enrolments([till: 1]))
+        #expect(try state() == "online", "it is not written down yet")
+        world.pass(seconds: 10)
+        #expect(world.asksForEnrolments > before)
+        world.handle(.enrolments([till: 2]))
+        #expect(try state() == "unknown")
+        world.online(till, incarnation: 2)
+        #expect(try state() == "online")
+    }
+
+    @Test("what was asked for stands beside what is told in the same batch")
+    func askedAndTold() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        let apps = [Presence.App(id: mail, sdk: "1.0", implements: [])]
+        world.online(till, connection: connection, apps: apps, documents: Presence.Documents(trust: 1))
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        world.pass(seconds: 60)
+        _ = try lost(world)
+        let presence = Presence(
+            state: .online, incarnation: 1, boot: 1, connection: connection, since: world.now, agent: "1.0", apps: apps,
+            documents: Presence.Documents(trust: 1))
+        world.handle(
+            .messages([
+                .init(topic: world.identity.topic(.reply(till, mail, .status)), payload: [], isRetained: false),
+                .init(topic: world.identity.topic(.presence(.device(till))), payload: presence.json, isRetained: false),
+            ]))
+        #expect(try lost(world) == [[.documents, .statuses]])
+    }
+
+    private func warnings(_ world: World) throws -> [JSONValue] {
+        try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
     }
 
     @Test("the home is asked again for a device that it had not enrolled when the device's floors were asked for")

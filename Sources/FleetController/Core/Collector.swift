@@ -26,7 +26,7 @@ struct Collector {
     private(set) var lost: [DeviceID: (presence: Presence, lost: Set<Hello.Lost>)] = [:]
     /// Devices that have shown to have the documents that they should.
     private(set) var intact: Set<DeviceID> = []
-    /// Devices that are shown with ``hasOthers`` and have a new connection: it may have brought what they lacked.
+    /// Devices that are shown with ``DeviceWarning/hasOthers`` and have a new connection: it may have brought what they lacked.
     private(set) var doubted: Set<DeviceID> = []
     /// Through which number the events are stored of each boot that sent some.
     private(set) var marks: [MarkedBoot: Int64] = [:]
@@ -103,7 +103,7 @@ struct Collector {
             // A copy's, where the later start has announced itself. Its status alone may have overtaken what waited at the
             // broker to be acknowledged.
             if goesBack, device.agent != nil {
-                warn(&device, Self.backwards(presence.incarnation, presence.boot, device))
+                warn(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
             }
             advance(&device, presence.incarnation, presence.boot)
             if !isRetained {
@@ -113,7 +113,9 @@ struct Collector {
                 device.state = 0
                 device.since = nil
             }
-            if device.connection != presence.connection, device.warning == Self.hasOthers { doubted.insert(name) }
+            if device.connection != presence.connection, device.warning == DeviceWarning.hasOthers {
+                doubted.insert(name)
+            }
             device.connection = presence.connection
             if !goesBack { device.agent = presence.agent }
             arrived[name] = presence
@@ -122,7 +124,7 @@ struct Collector {
                 let isIntact = try hasItsDocuments(presence, device)
                 if isIntact == true {
                     intact.insert(name)
-                    if device.warning == Self.hasOthers { device.warning = nil }
+                    if device.warning == DeviceWarning.hasOthers { device.warning = nil }
                 }
                 var lost: Set<Hello.Lost> = isIntact == false ? [.documents] : []
                 if try hasReportedMore(presence, device) { lost.insert(.statuses) }
@@ -186,7 +188,7 @@ struct Collector {
         if !isRetained {
             if isBefore(status.order.incarnation, status.order.boot, device) {
                 // A copy's: it says nothing of who is there, but may be all that is known of this app.
-                warn(&device, Self.backwards(status.order.incarnation, status.order.boot, device))
+                warn(&device, DeviceWarning.backwards(status.order.incarnation, status.order.boot, device))
             } else {
                 heard(&device)
             }
@@ -279,17 +281,5 @@ struct Collector {
         guard device.warning != text else { return }
         device.warning = text
         notices.append(Notice(device: device.name, text: text))
-    }
-
-    /// What is said of a device that was told in vain that its documents are not those that it should have.
-    static let hasOthers =
-        "has other documents than it should, and to be told so for twenty minutes has not helped: they do not reach it,"
-        + " it refuses them (see its reports), or this database was put back from a backup (see fleet-controller run"
-        + " --restored)"
-
-    private static func backwards(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> String {
-        incarnation < device.incarnation
-            ? "speaks as incarnation \(incarnation), where \(device.incarnation) is the newest: a cloned or restored image"
-            : "speaks of boot \(boot), where \(device.boot) was the last: a cloned or restored image"
     }
 }

@@ -102,11 +102,11 @@ extension ControllerCore {
         let warned = try store.transaction { transaction in
             try deaf.filter { name in
                 guard let device = try transaction.device(name), device.warning == nil else { return false }
-                return try transaction.warn(device, Collector.hasOthers)
+                return try transaction.warn(device, DeviceWarning.hasOthers)
             }
         }
         for device in warned {
-            turn.log(.warning, Self.needsLook, ["device": "\(device)", "what": "\(Collector.hasOthers)"])
+            turn.log(.warning, Self.needsLook, ["device": "\(device)", "what": "\(DeviceWarning.hasOthers)"])
         }
     }
 

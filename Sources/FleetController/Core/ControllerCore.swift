@@ -149,21 +149,14 @@ package struct ControllerCore: ~Copyable {
     private mutating func learn(_ known: [DeviceID: Int64], _ turn: inout Turn) throws {
         enrolments = known
         schedule.isReadingEnrolments = false
+        // Whoever enrols a device writes it down after it has been answered.
+        if !Schedule.isDue(schedule.lastEnrolmentAnswer, every: 10, at: turn.now) { schedule.needsEnrolments = true }
+        let hasNewcomers = schedule.needsEnrolments
         let (strangers, missing) = try store.transaction { transaction in
-            let (strangers, missing) = try transaction.learn(known)
+            let (strangers, missing) = try transaction.learn(known, hasNewcomers: hasNewcomers)
             return (
-                try strangers.filter {
-                    try transaction.warn(
-                        $0,
-                        "speaks as incarnation \($0.incarnation), which was never given out: a cloned image, or a"
-                            + " registry restored from a backup")
-                },
-                try missing.filter {
-                    try transaction.warn(
-                        $0,
-                        "is not enrolled any more: taken out of the fleet after the backup of this database (run"
-                            + " 'fleetctl device remove \($0.name)' again), or a registry restored from a backup")
-                }
+                try strangers.filter { try transaction.warn($0, DeviceWarning.neverGivenOut($0.incarnation)) },
+                try missing.filter { try transaction.warn($0, DeviceWarning.isNotEnrolled($0.name)) }
             )
         }
         for device in strangers {

@@ -60,8 +60,9 @@ struct Serving {
     /// others for long although it was told.
     private mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) -> Bool {
         guard told.insert(device).inserted else { return false }
+        let asked = waiting[device]?.lost ?? []
         waiting[device] = Greeting(presence)
-        waiting[device]?.lost = lost
+        waiting[device]?.lost = asked.union(lost)
         guard lost.contains(.documents) else { return false }
         let first = deaf[device] ?? beats
         deaf[device] = first
@@ -123,6 +124,8 @@ struct Schedule {
     private var evenSince: Timestamp?
     var lastEnrolments: Timestamp?
     var needsEnrolments = true
+    /// When somebody who enrols a device was answered last.
+    var lastEnrolmentAnswer: Timestamp?
     /// The home is being read, or could not be; then it is read again.
     var isReadingEnrolments = false
     /// Devices may have been enrolled of which this controller has not heard from the home.

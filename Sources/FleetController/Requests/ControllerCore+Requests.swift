@@ -85,7 +85,10 @@ extension ControllerCore {
         turn.effects += outcome.effects(identity)
         for document in outcome.issued { publish(document, &turn) }
         for device in outcome.removed { phase.serving?.forget(device) }
-        if outcome.needsEnrolments { schedule.needsEnrolments = true }
+        if outcome.needsEnrolments {
+            schedule.needsEnrolments = true
+            schedule.lastEnrolmentAnswer = turn.now
+        }
         if let last = outcome.issued.last {
             turn.log(
                 .info, "applied a change",

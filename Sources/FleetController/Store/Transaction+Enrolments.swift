@@ -3,21 +3,21 @@ import GRDB
 
 extension FleetStore.Transaction {
     /// Takes over which incarnations the home has given out. Answers the devices that claim another, and those that the
-    /// home does not have any more, once: at most 1,000 of each.
-    func learn(_ enrolments: [DeviceID: Int64]) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {
+    /// home does not have (any more): at most 1,000 of each. One that has come since the home was read is none of them.
+    func learn(
+        _ enrolments: [DeviceID: Int64], hasNewcomers: Bool
+    ) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {
         var missing: [DeviceRow] = []
-        for row in try rows("SELECT name, enrolled FROM devices") {
-            let before = row[1] as Int64?
-            guard let name = DeviceID(row[0] as String), enrolments[name] != before, var device = try device(name)
-            else {
+        for row in try rows("SELECT name, enrolled, incarnation FROM devices") {
+            guard let name = DeviceID(row[0] as String) else { continue }
+            let (before, now) = (row[1] as Int64?, enrolments[name])
+            let isStrange = now == nil && row[2] as Int64 > 0 && !hasNewcomers
+            guard now != before || isStrange, now != nil || missing.count < 1_000, var device = try device(name) else {
                 continue
             }
-            guard enrolments[name] != nil || missing.count < 1_000 else { continue }
-            device.enrolled = enrolments[name]
-            // What was said of one that the home did not have is over.
-            if before == nil { device.warning = nil }
+            device.learn(now)
             try update(device)
-            if device.enrolled == nil { missing.append(device) }
+            if now == nil, before != nil || isStrange { missing.append(device) }
         }
         // Enrolled again without a word to this store.
         for row in try rows("SELECT name, incarnation FROM removed_devices WHERE NOT is_back") {
@@ -38,5 +38,20 @@ extension FleetStore.Transaction {
         device.warning = text
         try update(device)
         return true
+    }
+}
+
+extension DeviceRow {
+    /// Takes over the incarnation that the home has given out, and what is over by that.
+    fileprivate mutating func learn(_ given: Int64?) {
+        enrolled = given
+        guard let given else { return }
+        if warning == DeviceWarning.isNotEnrolled(name) { warning = nil }
+        if given >= incarnation, warning == DeviceWarning.neverGivenOut(incarnation) { warning = nil }
+        // What runs as an earlier one can connect no more, and the broker says no word of it.
+        if given > incarnation, state > Connectivity.offlineState {
+            state = 0
+            since = nil
+        }
     }
 }

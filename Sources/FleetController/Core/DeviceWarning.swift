@@ -1,0 +1,26 @@
+import FleetProtocol
+
+/// What is shown of a device that somebody should look at.
+enum DeviceWarning {
+    /// It was told in vain that its documents are not those that it should have.
+    static let hasOthers =
+        "has other documents than it should, and to be told so for twenty minutes has not helped: they do not reach it,"
+        + " it refuses them (see its reports), or this database was put back from a backup (see fleet-controller run"
+        + " --restored)"
+
+    static func backwards(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> String {
+        incarnation < device.incarnation
+            ? "speaks as incarnation \(incarnation), where \(device.incarnation) is the newest: a cloned or restored image"
+            : "speaks of boot \(boot), where \(device.boot) was the last: a cloned or restored image"
+    }
+
+    static func neverGivenOut(_ incarnation: Int64) -> String {
+        "speaks as incarnation \(incarnation), which was never given out: a cloned image, or a registry restored from a"
+            + " backup"
+    }
+
+    static func isNotEnrolled(_ device: DeviceID) -> String {
+        "is not enrolled any more: taken out of the fleet after the backup of this database (run 'fleetctl device remove"
+            + " \(device)' again), or a registry restored from a backup"
+    }
+}
