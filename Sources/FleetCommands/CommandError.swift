@@ -9,6 +9,8 @@ struct CommandError: Error, CustomStringConvertible {
         static let notConverged = Status(rawValue: 3)
         /// Broker or controller could not be reached: whether a change was made may be unknown.
         static let unreachable = Status(rawValue: 4)
+        /// Done, but the output could not be written (EX_IOERR).
+        static let unwritten = Status(rawValue: 74)
     }
 
     let status: Status

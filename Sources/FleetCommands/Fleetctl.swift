@@ -26,6 +26,7 @@ package struct Fleetctl: AsyncParsableCommand {
               3   applied, but not everywhere within the time of --wait
               4   broker or controller could not be reached
               64  wrong usage
+              74  done, but the output could not be written
             """,
         subcommands: [
             Init.self, Enroll.self, Device.self, UserCommand.self, Group.self, Apply.self, Delete.self, Get.self,

@@ -243,6 +243,25 @@ struct CommandTests {
         }
     }
 
+    @Test("output that cannot be written is a failure, unless nobody reads any more")
+    func unwritten() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let fleetctl = try program(named: "fleetctl").path
+            func shell(_ script: String) async throws -> (status: Int32, output: String, errors: String) {
+                try await run(
+                    URL(fileURLWithPath: "/bin/bash"), ["-c", script],
+                    environment: ["FLEETCTL_HOME": fleet.home.path, "fleetctl": fleetctl])
+            }
+            let full = try await shell("$fleetctl user list >/dev/full")
+            #expect(full.status == 74)
+            #expect(full.errors == "fleetctl: the output cannot be written: No space left on device\n")
+            let unread = try await shell("$fleetctl user list | true")
+            #expect(unread.status == 0)
+            #expect(unread.errors == "")
+        }
+    }
+
     @Test("wrong usage ends with 64")
     func usage() async throws {
         try await withFixture { fixture in

@@ -37,6 +37,6 @@ struct DeviceRemove: AsyncParsableCommand {
                 "warning: the broker was not told, since it runs where this command cannot see it: send it a SIGHUP, or"
                     + " \(id) can go on with its password")
         }
-        Terminal.print(["\(id) is removed"])
+        try Terminal.print(["\(id) is removed"])
     }
 }

@@ -42,7 +42,7 @@ struct GroupSet: AsyncParsableCommand {
         let request = try self.request()
         let body = try await fleet.reach { try await $0.ask(.groupSet, request) }
         Warnings.show(in: body)
-        Terminal.print(["group \(group) is set"])
+        try Terminal.print(["group \(group) is set"])
     }
 
     private func request() throws -> GroupRequest {
@@ -93,6 +93,6 @@ struct GroupDelete: AsyncParsableCommand {
     func run() async throws {
         let request = GroupRequest(group: group, why: reason.why)
         Warnings.show(in: try await fleet.reach { try await $0.ask(.groupDelete, request) })
-        Terminal.print(["group \(group) is deleted"])
+        try Terminal.print(["group \(group) is deleted"])
     }
 }

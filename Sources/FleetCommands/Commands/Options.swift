@@ -46,7 +46,7 @@ struct OutputOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "How to show it.")
     var output: OutputFormat = .table
 
-    func show(_ report: Report) throws { Terminal.print(try report.lines(as: output)) }
+    func show(_ report: Report) throws { try Terminal.print(report.lines(as: output)) }
 }
 
 /// Why something is changed.

@@ -30,7 +30,7 @@ struct UserAdd: ParsableCommand {
     func run() throws {
         let home = try user.home.open()
         let file = try home.addUser(user.user)
-        Terminal.print(["\(user.user.text) may connect; the password is in \(file)"])
+        try Terminal.print(["\(user.user.text) may connect; the password is in \(file)"])
     }
 }
 
@@ -57,6 +57,6 @@ struct UserRemove: ParsableCommand {
 
     func run() throws {
         try user.home.open().removeUser(user.user)
-        Terminal.print(["\(user.user.text) is removed"])
+        try Terminal.print(["\(user.user.text) is removed"])
     }
 }

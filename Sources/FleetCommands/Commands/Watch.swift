@@ -28,7 +28,7 @@ struct Watch: AsyncParsableCommand {
         try await BrokerConnection.open(home, as: fleet.user) { connection in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await Self.subscribe(connection) }
-                group.addTask { await show(connection) }
+                group.addTask { try await show(connection) }
                 if let limit { group.addTask { try await Task.sleep(for: .seconds(limit.seconds)) } }
                 defer { group.cancelAll() }
                 // Whichever ends first ends the command: the time, or the connection for good.
@@ -58,14 +58,14 @@ struct Watch: AsyncParsableCommand {
         }
     }
 
-    private func show(_ connection: BrokerConnection) async {
+    private func show(_ connection: BrokerConnection) async throws {
         var feed = LiveFeed(fleet: connection.home.context.fleet)
         for await message in connection.client.messages {
             let entries = feed.handle(topic: message.topic, payload: message.payload, at: .now())
             let shown = entries.filter { entry in
                 (device == nil || entry.device == device?.text) && (app == nil || entry.app == app?.text)
             }
-            Terminal.print(shown.map { output.output == .json ? $0.value.jsonText : $0.line })
+            try Terminal.print(shown.map { output.output == .json ? $0.value.jsonText : $0.line })
         }
     }
 }

@@ -1,13 +1,35 @@
+import ArgumentParser
 import Foundation
 
 /// Where commands write: results to standard output, everything said about them to standard error.
 enum Terminal {
-    static func print(_ lines: [String]) { write(lines, to: .standardOutput) }
-    static func note(_ line: String) { write([line], to: .standardError) }
+    static func print(_ lines: [String]) throws {
+        let reason = write(lines, to: STDOUT_FILENO)
+        // A reader that has gone (head, less) is no error of ours, and needs no more of it.
+        if reason == EPIPE { throw ExitCode.success }
+        guard reason == 0 else {
+            throw CommandError(.unwritten, "the output cannot be written: \(String(cString: strerror(reason)))")
+        }
+    }
 
-    private static func write(_ lines: [String], to handle: FileHandle) {
-        guard !lines.isEmpty else { return }
-        // A reader that has gone (head, less) is no error of ours.
-        try? handle.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
+    /// What cannot be said there can be said nowhere.
+    static func note(_ line: String) { _ = write([line], to: STDERR_FILENO) }
+
+    /// Returns the system's reason if it fails, and 0 if not.
+    private static func write(_ lines: [String], to descriptor: Int32) -> Int32 {
+        guard !lines.isEmpty else { return 0 }
+        var bytes = Array((lines.joined(separator: "\n") + "\n").utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                bytes = bytes.dropFirst(count)
+            } else if errno == EAGAIN {
+                var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&ready, 1, -1)
+            } else if errno != EINTR {
+                return errno
+            }
+        }
+        return 0
     }
 }
