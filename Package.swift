@@ -87,7 +87,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "FleetCommands", dependencies: ["FleetProtocol", "FleetHome", "Mosquitto", .argumentParser, .yams],
+            name: "FleetCommands",
+            dependencies: ["FleetProtocol", "FleetHome", "Mosquitto", .argumentParser, .unixSignals, .yams],
             swiftSettings: settings),
         .executableTarget(
             name: "fleetctl", dependencies: ["FleetCommands", .argumentParser], swiftSettings: settings),
@@ -101,7 +102,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "fleet-sim", dependencies: ["FleetSimulator", .argumentParser], swiftSettings: settings),
+            name: "fleet-sim", dependencies: ["FleetSimulator", .argumentParser],
+            swiftSettings: settings),
 
         // Tests
         .target(name: "TestSupport", dependencies: [.grdb], path: "Tests/TestSupport", swiftSettings: settings),
@@ -126,7 +128,9 @@ let package = Package(
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "FleetCommandsTests",
-            dependencies: ["FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],
+            dependencies: [
+                "FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport", .argumentParser,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "FleetSimulatorTests",

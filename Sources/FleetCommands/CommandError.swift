@@ -5,12 +5,14 @@ struct CommandError: Error, CustomStringConvertible {
         let rawValue: Int32
         /// Refused by the controller, or wrong in itself: nothing was changed.
         static let refused = Status(rawValue: 1)
-        /// Applied, but not everywhere within the time given.
+        /// Applied, but not by everyone, or not within the time given.
         static let notConverged = Status(rawValue: 3)
         /// Broker or controller could not be reached: whether a change was made may be unknown.
         static let unreachable = Status(rawValue: 4)
         /// Done, but the output could not be written (EX_IOERR).
         static let unwritten = Status(rawValue: 74)
+        /// Applied, and then interrupted while it waited (as shells say it of SIGINT).
+        static let interrupted = Status(rawValue: 130)
     }
 
     let status: Status

@@ -23,23 +23,28 @@ package struct Fleetctl: AsyncParsableCommand {
             EXIT STATUS
               0   done
               1   refused, or wrong in itself: nothing was changed
-              3   applied, but not everywhere within the time of --wait
+              3   applied, but not by everyone, or not within the time of --wait
               4   broker or controller could not be reached
               64  wrong usage
               74  done, but the output could not be written
+              130 applied, and interrupted during --wait
             """,
         subcommands: [
             Init.self, Enroll.self, Device.self, UserCommand.self, Group.self, Apply.self, Delete.self, Get.self,
-            StatusCommand.self,
-            Watch.self,
+            StatusCommand.self, Watch.self,
         ])
 
     package init() {}
 
+    /// The command that `arguments` name.
+    static func command(of arguments: [String]) throws -> any ParsableCommand {
+        try parseAsRoot(WaitOptions.completed(arguments))
+    }
+
     /// Runs the command of the process's arguments, and ends the process with its exit status.
     package static func launch() async -> Never {
         do {
-            var command = try parseAsRoot()
+            var command = try command(of: Array(CommandLine.arguments.dropFirst()))
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {

@@ -75,6 +75,15 @@ struct MainJobTests {
             let config = rows.arrayValue?.first { $0["policy"]?.stringValue == "config" }
             #expect(config?["counts"]?["delivered"] == 1)
             #expect(config?["counts"]?["error"] == 0)
+            let document = """
+                apiVersion: fleetbus/v1
+                kind: AppPolicy
+                metadata: {app: app.without, target: all}
+                spec: {config: {any: value}}
+                """
+            let waited = try await fleet.attempt(["apply", "--wait", "-f", "-"], input: document)
+            #expect(waited.status == 3)
+            #expect(waited.errors.contains("\n  app.without config: 1 unsupported\n"), "\(waited.errors)")
         }
     }
 

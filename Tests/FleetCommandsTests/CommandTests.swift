@@ -73,7 +73,7 @@ struct CommandTests {
                     APP               TARGET  ASPECT     REVISION  CHANGE
                     com.example.mail  all     log-level         7  changed
 
-                    2 applied
+                    policies: 2 applied
                     """)
             #expect(result.errors.contains("warning: it is late"))
             let asked = controller.asked

@@ -77,7 +77,7 @@ struct RenderingTests {
         let progress = try Progress(json: Array(text.utf8), limit: 4_096)
         #expect(progress.due == 1)
         #expect(!progress.isConverged)
-        #expect(progress.summary == "2 applied, 1 error, 1 delivered, 3 pending (3 offline)")
+        #expect(progress.summary == "policies: 2 applied, 1 error, 1 delivered, 3 pending (3 offline)")
         #expect(progress.waiting.map(\.description) == ["d a auth: delivered"])
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FleetProtocol
+import UnixSignals
 
 /// Whether to wait until the devices have followed, and the end of `apply` and `delete`.
 struct WaitOptions: ParsableArguments {
@@ -14,29 +15,71 @@ struct WaitOptions: ParsableArguments {
         var defaultValueDescription: String { description }
     }
 
+    /// How long `--wait` waits if it names no time.
+    private static let usual = Limit(seconds: 30)
+
     @Option(
-        name: .long, defaultAsFlag: Limit(seconds: 30),
+        name: .long,
         help: ArgumentHelp(
-            "Wait until every app that is online has answered (exit status 3 if not in time).", valueName: "time"))
+            "Wait until every app that is online has answered, 30s if no time is named (exit status 3 if not in time,"
+                + " or not all as it was wanted).", valueName: "time"))
     var wait: Limit?
 
-    /// Shows what was changed; with --wait after every online device has followed, or the time is over.
+    /// The arguments with a time for each `--wait`: the options of argument-parser that may stand alone take what they
+    /// cannot read, or what stands before another option, for nothing at all.
+    static func completed(_ arguments: [String]) -> [String] {
+        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+        return arguments.indices.map { index in
+            guard index < end, arguments[index] == "--wait" else { return arguments[index] }
+            // What begins with a digit is meant as a time.
+            let next = index + 1 < end ? arguments[index + 1] : ""
+            return next.utf8.first.map { (0x30...0x39).contains($0) } == true ? "--wait" : "--wait=\(usual)"
+        }
+    }
+
+    /// Shows what was changed; with --wait, then waits until every online device has followed, or the time is over.
     func finish(
         _ body: JSONValue, _ documents: [DocumentSelector], _ controller: Controller, _ output: OutputOptions
     ) async throws {
         let response: ChangeResponse = try body.decoded()
         guard let wait else { return try output.show(Self.report(response, nil)) }
-        let start = ContinuousClock.now
-        let limit = Duration.seconds(wait.seconds)
-        var progress = try await Self.progress(documents, controller)
-        while !progress.isConverged, ContinuousClock.now - start < limit {
-            try await Task.sleep(for: .milliseconds(200))
-            progress = try await Self.progress(documents, controller)
+        // People see at once what has happened; a program gets one value at the end.
+        let isForPeople = output.output == .table
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        if isForPeople { try output.show(Self.report(response, nil)) }
+        guard let progress = try await Self.follow(documents, controller, for: wait, until: signals) else {
+            if !isForPeople { try output.show(Self.report(response, nil)) }
+            throw CommandError(
+                .interrupted, "interrupted: the change is made, and not waited for any longer; see `fleetctl status`")
         }
-        try output.show(Self.report(response, progress))
-        guard progress.isConverged else {
-            let names = progress.waiting.filter(\.isOnline).map { "\n  \($0)" }.joined()
-            throw CommandError(.notConverged, "\(progress.due) answers have not come within \(wait):\(names)")
+        if isForPeople {
+            try Terminal.print(["", progress.summary])
+        } else {
+            try output.show(Self.report(response, progress))
+        }
+        if let shortfall = progress.shortfall(within: "\(wait)") { throw CommandError(.notConverged, shortfall) }
+    }
+
+    /// How far the devices are when all who are online have answered or the time is over; nil after Ctrl-C.
+    private static func follow(
+        _ documents: [DocumentSelector], _ controller: Controller, for limit: Limit, until signals: UnixSignalsSequence
+    ) async throws -> Progress? {
+        try await withThrowingTaskGroup(of: Progress?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                for await _ in signals { break }
+                return nil
+            }
+            group.addTask {
+                let end = ContinuousClock.now + .seconds(limit.seconds)
+                var progress = try await Self.progress(documents, controller)
+                while !progress.isConverged, ContinuousClock.now < end {
+                    try await Task.sleep(for: .milliseconds(200))
+                    progress = try await Self.progress(documents, controller)
+                }
+                return progress
+            }
+            return try await group.next() ?? nil
         }
     }
 
@@ -54,13 +97,12 @@ struct WaitOptions: ParsableArguments {
                 result.isChanged ? "changed" : "as it was",
             ])
         }
-        var lines = response.results.isEmpty ? ["nothing to change"] : table.lines
+        let lines = response.results.isEmpty ? ["nothing to change"] : table.lines
         var value = [
             JSONValue.Member("results", .array(response.results.map(\.value))),
             JSONValue.Member("warnings", .array(response.warnings.map { .string($0) })),
         ]
         if let progress {
-            lines += ["", progress.summary]
             value.append(
                 .init(
                     "progress",

@@ -59,7 +59,32 @@ struct Progress: Hashable, JSONReadable {
 
     private func sum(_ count: (StatusRow) -> Int64) -> Int64 { rows.reduce(0) { $0 + count($1) } }
 
-    /// `20 applied, 2 error, 10 pending (10 offline)`.
+    /// Why not everybody has followed who could; nil when all who are online have.
+    func shortfall(within limit: String) -> String? {
+        var parts: [String] = []
+        if !isConverged {
+            let names = waiting.filter(\.isOnline).map { "\n  \($0)" }.joined()
+            parts.append("\(due) answers have not come within \(limit):\(names)")
+        }
+        let others = rows.compactMap { row in
+            Self.otherwise(row.counts).map { (row.app, "\n  \(row.app) \(row.policy.rawValue): \($0)") }
+        }
+        if !others.isEmpty {
+            let apps = Set(others.map(\.0)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
+            parts.append(
+                "not every app has applied it:\(others.map(\.1).joined())\nWhich devices, and why, is shown by\(apps)")
+        }
+        return parts.isEmpty ? nil : parts.joined(separator: "\n")
+    }
+
+    /// `2 error, 1 unsupported`; nil when no answer was another than that it is applied.
+    private static func otherwise(_ counts: OutcomeCounts) -> String? {
+        let said = [(counts.error, "error"), (counts.unsupported, "unsupported"), (counts.rejected, "rejected")]
+            .filter { $0.0 > 0 }
+        return said.isEmpty ? nil : said.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+    }
+
+    /// `policies: 20 applied, 2 error, 10 pending (10 offline)`, counted over the devices.
     var summary: String {
         let parts: [(Int64, String)] = [
             (sum(\.counts.applied), "applied"), (sum(\.counts.error), "error"),
@@ -68,7 +93,7 @@ struct Progress: Hashable, JSONReadable {
         ]
         let said = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
         let offline = sum(\.offline)
-        return (said.isEmpty ? "no device has reported these apps yet" : said)
+        return (said.isEmpty ? "no device has reported these apps yet" : "policies: " + said)
             + (offline > 0 ? " (\(offline) offline)" : "")
     }
 }

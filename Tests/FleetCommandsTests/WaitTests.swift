@@ -1,0 +1,115 @@
+import ArgumentParser
+import FleetHome
+import FleetProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FleetCommands
+
+@Suite("--wait")
+struct WaitTests {
+    private static let policy = PolicyFileTests.head + "  log-level: {level: info}\n"
+    private static let applied = JSONValue.object([
+        "results": [
+            .object([
+                "app": "com.example.mail", "target": "all", "aspect": "log-level", "revision": 7, "changed": true,
+            ])
+        ],
+        "warnings": [],
+    ])
+
+    private static func progress(_ set: (inout OutcomeCounts) -> Void) -> JSONValue {
+        var counts = OutcomeCounts()
+        set(&counts)
+        let row = StatusRow(app: AppID(unchecked: "com.example.mail"), policy: .logLevel, counts: counts, offline: 0)
+        return .object(["rows": [row.value], "waiting": []])
+    }
+
+    @Test(
+        "may name a time or none, wherever it stands",
+        arguments: [
+            (["-f", "x", "--wait"], 30), (["--wait", "-f", "x"], 30), (["--wait", "2m", "-f", "x"], 120),
+            (["--wait=2s", "-f", "x"], 2), (["-f", "x", "--wait=2s", "--why", "y"], 2),
+            (["-f", "x", "--wait", "--why", "y"], 30), (["-f", "x", "--wait", "5"], 5), (["-f", "x"], nil),
+            (["-f", "x", "--why=--wait"], nil),
+        ] as [([String], Int64?)])
+    func places(arguments: [String], seconds: Int64?) throws {
+        let apply = try #require(try Fleetctl.command(of: ["apply"] + arguments) as? Apply)
+        #expect(apply.wait.wait?.seconds == seconds)
+        #expect(apply.file == ["x"])
+    }
+
+    @Test("leaves the app to delete alone")
+    func app() throws {
+        let delete = try #require(
+            try Fleetctl.command(of: ["delete", "--wait", "com.example.mail", "--target", "all"]) as? Delete)
+        #expect(delete.wait.wait?.seconds == 30)
+        #expect(delete.app?.text == "com.example.mail")
+    }
+
+    @Test(
+        "refuses what is no time",
+        arguments: [
+            ["--wait=banana", "-f", "x"], ["-f", "x", "--wait=banana"], ["--wait", "banana", "-f", "x"],
+            ["--wait", "2x", "-f", "x"], ["--wait=", "-f", "x"], ["-f", "x", "--wait=0s"],
+        ])
+    func noTime(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try Fleetctl.command(of: ["apply"] + arguments) }
+        #expect(error.map { Fleetctl.exitCode(for: $0) } == .validationFailure)
+    }
+
+    @Test("ends with 3 when an app has answered otherwise, and names policy and answer")
+    func otherwise() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { asked, _ in
+                let answer = Self.progress {
+                    $0.applied = 2
+                    $0.error = 1
+                    $0.unsupported = 3
+                }
+                return .success(asked.verb == .apply ? Self.applied : answer, next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "--wait", "-f", file)
+            #expect(result.status == 3)
+            #expect(result.output.hasSuffix("\n\npolicies: 2 applied, 1 error, 3 unsupported"), "\(result.output)")
+            #expect(
+                result.errors == """
+                    fleetctl: not every app has applied it:
+                      com.example.mail logLevel: 1 error, 3 unsupported
+                    Which devices, and why, is shown by
+                      fleetctl get apps --app com.example.mail
+
+                    """)
+        }
+    }
+
+    @Test("shows the change before it waits, and says what an interruption leaves", arguments: ["table", "json"])
+    func interrupted(format: String) async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { asked, _ in
+                .success(asked.verb == .apply ? Self.applied : Self.progress { $0.pending = 1 }, next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let process = try await fixture.process(
+                try program(named: "fleetctl"),
+                ["apply", "-f", file, "--wait=1d", "-o", format, "--home", fleet.home.path])
+            var lines = process.lines.makeAsyncIterator()
+            if format == "table" {
+                #expect(await lines.next()?.hasPrefix("APP ") == true)
+                #expect(await lines.next()?.hasSuffix("changed") == true)
+            }
+            try await until("the command waits") { controller.asked.count > 1 }
+            process.signal(SIGINT)
+            #expect(await process.exited() == 130)
+            #expect(
+                await process.allErrors()
+                    == "fleetctl: interrupted: the change is made, and not waited for any longer; see `fleetctl status`\n"
+            )
+            if format == "json" { #expect(await lines.next() == "{") }
+        }
+    }
+}
