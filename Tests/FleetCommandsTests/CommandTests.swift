@@ -262,6 +262,49 @@ struct CommandTests {
         }
     }
 
+    @Test("an enrolment that cannot be is refused before the controller has heard of the device")
+    func impossible() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in nil }
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let result = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "/proc/none/till-1")
+            #expect(result.status == 1)
+            #expect(controller.asked.isEmpty)
+        }
+    }
+
+    @Test("a device that only the controller knows can be removed")
+    func removeUnrecorded() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, count in
+                count == 0
+                    ? .success(.object([]), next: nil) : .failure(.init(.notFound, "there is no device", at: "device"))
+            }
+            let known = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(known.status == 0 && known.output == "till-1 is removed", "\(known)")
+            let unknown = try await fleet.fleetctl("device", "remove", "till-2")
+            #expect(unknown.status == 1 && unknown.errors == "fleetctl: refused: there is no device\n", "\(unknown)")
+            #expect(controller.asked.map(\.body.jsonText) == [#"{"device":"till-1"}"#, #"{"device":"till-2"}"#])
+        }
+    }
+
+    @Test("a list of devices with a mistake is named with its line, and an empty one is a mistake")
+    func lists() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            for (text, message) in [
+                ("# tills\n\ntill 1\n", ":3: 'till 1' is no device id: expected"), ("# none\n", " names no device"),
+            ] {
+                let file = try fleet.write(text, to: "ids.txt")
+                let result = try await fleet.fleetctl("enroll", "device", "--from", file, "--out", "devices")
+                #expect(result.status == 1)
+                #expect(result.errors.hasPrefix("fleetctl: \(file)\(message)"), "\(result.errors)")
+            }
+        }
+    }
+
     @Test("wrong usage ends with 64")
     func usage() async throws {
         try await withFixture { fixture in

@@ -115,6 +115,32 @@ struct EnrolmentTests {
         }
     }
 
+    @Test("leaves the folder of another device alone, and the fleet's own")
+    func otherFolder() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            let floors = Floors(trust: try home.trust())
+            let out = folder.path + "/till-1"
+            try home.enroll([.init(device: Self.till, folder: out)], floors: floors)
+            func refusal(_ folder: String) -> String? {
+                let other = FleetHome.Enrolment(device: DeviceID(unchecked: "till-2"), folder: folder)
+                return #expect(throws: FleetHomeError.self) { try home.prepare([other]) }?.message
+            }
+            #expect(refusal(out) == "\(out) is the folder of device till-1")
+            #expect(refusal(home.path + "/new/till-2") == "\(home.path)/new/till-2 is inside the fleet's folder")
+            let link = folder.path + "/link"
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: home.path)
+            #expect(refusal(link) == "\(link) is inside the fleet's folder")
+            #expect(throws: FleetHomeError.self) {
+                try home.enroll([.init(device: DeviceID(unchecked: "till-2"), folder: out)], floors: floors)
+            }
+            #expect(try home.devices().map(\.device) == [Self.till])
+            // One that cannot be read is mended.
+            try Data("{".utf8).write(to: URL(fileURLWithPath: out + "/agent.json"))
+            try home.enroll([.init(device: Self.till, folder: out)], floors: floors)
+        }
+    }
+
     @Test("reads the floors that the controller sends")
     func floors() async throws {
         try await withTemporaryFolder { folder in

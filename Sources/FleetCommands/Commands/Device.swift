@@ -19,11 +19,10 @@ struct DeviceRemove: AsyncParsableCommand {
 
     func run() async throws {
         let home = try fleet.home.open()
-        guard let record = try home.record(of: id) else {
-            throw CommandError(.refused, "no device \(id) was ever enrolled: `fleetctl get devices` lists them")
-        }
-        let reload = try record.isEnrolled ? home.removeDevice(id) : home.reloadBroker()
-        let request = DeviceRequest(device: id, incarnation: record.incarnation)
+        let record = try home.record(of: id)
+        let reload = try record?.isEnrolled == true ? home.removeDevice(id) : home.reloadBroker()
+        // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
+        let request = DeviceRequest(device: id, incarnation: record?.incarnation)
         do {
             _ = try await fleet.reach { try await $0.ask(.deviceRemove, request) }
         } catch let error as CommandError where error.status == .unreachable {

@@ -42,10 +42,12 @@ struct EnrollDevice: AsyncParsableCommand {
         let home = try fleet.home.open()
         let devices = try self.devices()
         let isSingle = devices.count == 1 && from == nil
+        func folder(of device: DeviceID) -> String { isSingle ? out : out + "/" + device.text }
+        // The controller remembers whom it was asked about: it is asked when nothing else can fail.
+        try home.prepare(devices.map { FleetHome.Enrolment(device: $0, folder: folder(of: $0)) })
         let floors = try await floors(home, devices)
         let enrolments = devices.map { device in
-            FleetHome.Enrolment(
-                device: device, folder: isSingle ? out : out + "/" + device.text, floors: floors[device])
+            FleetHome.Enrolment(device: device, folder: folder(of: device), floors: floors[device])
         }
         let reload = try home.enroll(enrolments, floors: Floors(trust: try home.trust()))
         if reload == .notRunning {
@@ -55,24 +57,35 @@ struct EnrollDevice: AsyncParsableCommand {
     }
 
     private func devices() throws -> [DeviceID] {
-        var texts = ids
-        if let from {
-            let source = try Arguments.read(from)
-            texts += String(decoding: source.bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
-                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
-        }
+        var named = ids.map { (text: $0, place: "") }
+        if let from { named += try Self.listed(in: from) }
         var seen = Set<DeviceID>()
         var devices: [DeviceID] = []
-        for text in texts {
+        for (text, place) in named {
             let device: DeviceID
             do {
                 device = try DeviceID(checking: text)
             } catch {
-                throw CommandError(.refused, "\(error)")
+                throw CommandError(.refused, "\(place)\(error)")
             }
             if seen.insert(device).inserted { devices.append(device) }
         }
         return devices
+    }
+
+    /// The lines of a file that name devices, each with its place.
+    private static func listed(in file: String) throws -> [(text: String, place: String)] {
+        let source = try Arguments.read(file)
+        guard source.bytes.count <= YAMLSource.maximumSize else {
+            throw CommandError(.refused, "\(source.name) is larger than \(YAMLSource.maximumSize) bytes: split it")
+        }
+        let lines = String(decoding: source.bytes, as: UTF8.self)
+            .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let listed = lines.enumerated().map { number, line in
+            (text: line.trimmingCharacters(in: .whitespaces), place: "\(source.name):\(number + 1): ")
+        }.filter { !$0.text.isEmpty && !$0.text.hasPrefix("#") }
+        guard !listed.isEmpty else { throw CommandError(.refused, "\(source.name) names no device") }
+        return listed
     }
 
     /// What each device must not be shown again; nothing when there has been no controller yet.

@@ -69,7 +69,7 @@ extension FleetHome {
             }
             let shared = try newest(floors)
             // The folders first: if one cannot be made, the devices that are there keep their passwords.
-            for enrolment in enrolments { try Self.makeFolder(enrolment.folder) }
+            for enrolment in enrolments { try Self.makeFolder(for: enrolment) }
             var fresh: [Credentials] = []
             var files = FileBatch()
             for enrolment in enrolments {
@@ -110,12 +110,41 @@ extension FleetHome {
         }
     }
 
-    private static func makeFolder(_ path: String) throws {
-        let folder = Folder(path)
+    /// Makes the folders of devices that an operator is to enrol. What would keep them from being enrolled is said here,
+    /// before anybody has heard of them.
+    package func prepare(_ enrolments: [Enrolment]) throws {
+        for folder in [deviceFolder, brokerFolder] { try folder.checkWritable() }
+        for enrolment in enrolments {
+            let folder = Folder(enrolment.folder)
+            guard !folder.isInside(self.folder) else {
+                throw FleetHomeError(
+                    .exists, "\(folder.path) is inside the fleet's folder",
+                    remedy: "choose a folder elsewhere: it goes to the device, and the fleet's folder to nobody")
+            }
+            try Self.makeFolder(for: enrolment)
+        }
+    }
+
+    private static func makeFolder(for enrolment: Enrolment) throws {
+        let folder = Folder(enrolment.folder)
         // A folder of someone else could lead these writes astray, and its owner could not read what they leave.
         try checkOwner(of: folder, remedy: "enrol into a folder of your own, and hand that over")
+        if let other = device(of: folder), other != enrolment.device {
+            throw FleetHomeError(
+                .exists, "\(folder.path) is the folder of device \(other)",
+                remedy: "choose another for \(enrolment.device), or remove this one if \(other) is gone")
+        }
         try folder.make()
+        try folder.checkWritable()
         try folder.folder("state").make()
         try folder.folder("apps.d").make(mode: 0o755)
+    }
+
+    /// The device that a folder was made for; nil when it says none, or cannot be read: enrolling is what mends it.
+    private static func device(of folder: Folder) -> DeviceID? {
+        guard let bytes = try? folder.read("agent.json", limit: 16 << 20),
+            let agent = try? JSONValue(json: bytes, limit: bytes.count)
+        else { return nil }
+        return agent["device"]?.stringValue.flatMap { DeviceID($0) }
     }
 }

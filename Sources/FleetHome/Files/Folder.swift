@@ -37,6 +37,28 @@ struct Folder: Hashable, Sendable {
         guard chmod(path, mode) == 0 else { throw unwritable(path, "changing the mode of") }
     }
 
+    /// Says why no file could be made in the folder, if so.
+    func checkWritable() throws {
+        guard access(path, W_OK | X_OK) == 0 else { throw unwritable(path, "writing to") }
+    }
+
+    /// Whether it is `other` or below it, by whatever links.
+    func isInside(_ other: Folder) -> Bool {
+        var wanted = stat()
+        guard stat(other.path, &wanted) == 0 else { return false }
+        var parts = path.split(separator: "/")
+        while !parts.isEmpty {
+            var found = stat()
+            if stat("/" + parts.joined(separator: "/"), &found) == 0,
+                (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
+            {
+                return true
+            }
+            parts.removeLast()
+        }
+        return false
+    }
+
     func exists(_ name: String) -> Bool { access(path(of: name), F_OK) == 0 }
 
     /// The names of what is in the folder, sorted; none when there is no folder.
