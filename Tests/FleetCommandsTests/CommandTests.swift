@@ -1,3 +1,4 @@
+import ArgumentParser
 import FleetHome
 import FleetProtocol
 import Foundation
@@ -243,6 +244,43 @@ struct CommandTests {
         }
     }
 
+    @Test("a list offers only what it can be narrowed to")
+    func filters() {
+        func options(_ command: any ParsableCommand.Type) -> [String] {
+            let help = Fleetctl.helpMessage(for: command)
+            return ["--app", "--device", "--target"].filter { help.contains("[\($0) ") }
+        }
+        #expect(options(GetDevices.self) == ["--device"])
+        #expect(options(GetApps.self) == ["--app", "--device"])
+        #expect(options(GetPolicies.self) == ["--app", "--device", "--target"])
+        #expect(options(GetHistory.self) == ["--app", "--target"])
+    }
+
+    @Test("says when nothing is known by a name, and shows the empty answer all the same")
+    func unknownNames() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let row = StatusRow(app: AppID(unchecked: "a"), policy: .auth, counts: OutcomeCounts(), offline: 0)
+            _ = try await fleet.controller { asked, _ in
+                .success(
+                    .object([
+                        asked.verb == .status ? "rows" : asked.verb.rawValue: asked.verb == .status ? [row.value] : []
+                    ]), next: nil)
+            }
+            for (arguments, note) in [
+                (["status", "a"], "note: no device has reported app a yet\n"),
+                (["get", "devices", "--device", "d"], "note: nothing is known of device d\n"),
+                (["get", "apps", "--app", "a", "--device", "d"], "note: nothing was reported of app a, device d\n"),
+                (["get", "devices"], ""),
+            ] {
+                let result = try await fleet.fleetctl(arguments)
+                #expect(result.status == 0)
+                #expect(result.errors == note)
+                #expect(!result.output.isEmpty)
+            }
+        }
+    }
+
     @Test("output that cannot be written is a failure, unless nobody reads any more")
     func unwritten() async throws {
         try await withFixture { fixture in
@@ -312,6 +350,8 @@ struct CommandTests {
             #expect(try await fleet.fleetctl("apply").status == 64)
             #expect(try await fleet.fleetctl("status", "not an id").status == 64)
             #expect(try await fleet.fleetctl("delete", "com.example.mail").status == 64)
+            #expect(try await fleet.fleetctl("get", "apps", "--target", "all").status == 64)
+            #expect(try await fleet.fleetctl("get", "history", "--device", "till-1").status == 64)
             #expect(try await fleet.fleetctl("--help").output.contains("EXIT STATUS"))
         }
     }

@@ -93,6 +93,16 @@ struct RenderingTests {
             ])
     }
 
+    @Test("apps are listed by device and name")
+    func order() {
+        let apps = ["b/x", "a/y", "b/a", "a/x"].map { name in
+            JSONValue.object(["device": .string(String(name.prefix(1))), "app": .string(String(name.suffix(1)))])
+        }
+        #expect(
+            GetApps.sorted(apps).map { "\($0["device"]?.stringValue ?? "")/\($0["app"]?.stringValue ?? "")" }
+                == ["a/x", "a/y", "b/a", "b/x"])
+    }
+
     @Test("apps show what was not applied, and why")
     func apps() {
         let app = JSONValue.object([

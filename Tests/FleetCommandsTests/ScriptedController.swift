@@ -58,6 +58,12 @@ struct CommandFleet {
     func fleetctl(_ arguments: String..., input: String? = nil) async throws -> (
         status: Int32, output: String, errors: String
     ) {
+        try await fleetctl(arguments, input: input)
+    }
+
+    func fleetctl(_ arguments: [String], input: String? = nil) async throws -> (
+        status: Int32, output: String, errors: String
+    ) {
         try await run(
             try program(named: "fleetctl"), arguments, environment: ["FLEETCTL_HOME": home.path], input: input,
             in: folder)

@@ -7,30 +7,52 @@ struct Get: AsyncParsableCommand {
         subcommands: [GetDevices.self, GetApps.self, GetPolicies.self, GetHistory.self])
 }
 
-/// What a list is narrowed to.
-struct FilterOptions: ParsableArguments {
+/// One app.
+struct AppOptions: ParsableArguments {
     @Option(help: "One app only.", transform: { try AppID(checking: $0) })
     var app: AppID?
+}
+
+/// One device.
+struct DeviceOptions: ParsableArguments {
     @Option(help: "One device only.", transform: { try DeviceID(checking: $0) })
     var device: DeviceID?
+}
+
+/// One target.
+struct TargetOptions: ParsableArguments {
     @Option(help: "One target only: all, group/NAME or device/ID.", transform: { try Layer(parsing: $0) })
     var target: Layer?
+}
 
-    var request: ListRequest { ListRequest(app: app, device: device, layer: target) }
+extension FleetOptions {
+    /// Asks for a list. When there is nothing on it, whoever asked for something by name is told so.
+    fileprivate func list(_ verb: Verb, _ request: ListRequest, _ member: String, _ what: String) async throws
+        -> [JSONValue]
+    {
+        let found = try await reach { try await $0.list(verb, request, member) }
+        let names = [
+            request.app.map { "app \($0)" }, request.device.map { "device \($0)" },
+            request.layer.map { "target \($0)" },
+        ].compactMap { $0 }
+        if found.isEmpty, !names.isEmpty {
+            Terminal.note("note: \(what) of \(names.joined(separator: ", "))")
+        }
+        return found
+    }
 }
 
 struct GetDevices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices", abstract: "Lists the devices, with their presence and groups.")
 
-    @Option(help: "One device only.", transform: { try DeviceID(checking: $0) })
-    var device: DeviceID?
+    @OptionGroup var device: DeviceOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let request = ListRequest(device: device)
-        try output.show(Self.report(try await fleet.reach { try await $0.list(.devices, request, "devices") }))
+        let request = ListRequest(device: device.device)
+        try output.show(Self.report(try await fleet.list(.devices, request, "devices", "nothing is known")))
     }
 
     static func report(_ devices: [JSONValue]) -> Report {
@@ -62,13 +84,23 @@ struct GetApps: AsyncParsableCommand {
         abstract: "Lists the apps of the devices, with what each has acknowledged.",
         discussion: "-o json and -o yaml give the whole status as the device published it.")
 
-    @OptionGroup var filter: FilterOptions
+    @OptionGroup var app: AppOptions
+    @OptionGroup var device: DeviceOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let request = filter.request
-        try output.show(Self.report(try await fleet.reach { try await $0.list(.apps, request, "apps") }))
+        let request = ListRequest(app: app.app, device: device.device)
+        let apps = try await fleet.list(.apps, request, "apps", "nothing was reported")
+        try output.show(Self.report(Self.sorted(apps)))
+    }
+
+    /// By device and app, whatever the order in which they were first heard of.
+    static func sorted(_ apps: [JSONValue]) -> [JSONValue] {
+        func key(_ app: JSONValue) -> (String, String) {
+            (app["device"]?.stringValue ?? "", app["app"]?.stringValue ?? "")
+        }
+        return apps.map { (key($0), $0) }.sorted { $0.0 < $1.0 }.map(\.1)
     }
 
     static func report(_ apps: [JSONValue]) -> Report {
@@ -103,13 +135,15 @@ struct GetPolicies: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policies", abstract: "Lists what is wanted: every policy document in force.")
 
-    @OptionGroup var filter: FilterOptions
+    @OptionGroup var app: AppOptions
+    @OptionGroup var device: DeviceOptions
+    @OptionGroup var target: TargetOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let request = filter.request
-        try output.show(Self.report(try await fleet.reach { try await $0.list(.policies, request, "policies") }))
+        let request = ListRequest(app: app.app, device: device.device, layer: target.target)
+        try output.show(Self.report(try await fleet.list(.policies, request, "policies", "nothing is wanted")))
     }
 
     static func report(_ policies: [JSONValue]) -> Report {
@@ -132,13 +166,14 @@ struct GetHistory: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history", abstract: "Lists who changed what, when and why.")
 
-    @OptionGroup var filter: FilterOptions
+    @OptionGroup var app: AppOptions
+    @OptionGroup var target: TargetOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let request = filter.request
-        try output.show(Self.report(try await fleet.reach { try await $0.list(.history, request, "history") }))
+        let request = ListRequest(app: app.app, layer: target.target)
+        try output.show(Self.report(try await fleet.list(.history, request, "history", "nothing was changed")))
     }
 
     static func report(_ changes: [JSONValue]) -> Report {

@@ -18,7 +18,10 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         let values = try await fleet.reach { try await $0.list(.status, ListRequest(app: app), "rows") }
         let rows: [StatusRow] = try values.map { try $0.decoded() }
-        if rows.isEmpty { Terminal.note("no device has reported \(app?.text ?? "an app") yet") }
+        // Asked for an app, the controller answers with its policies, whether anybody has it or not.
+        if rows.allSatisfy({ $0.counts.total == 0 }) {
+            Terminal.note("note: no device has reported \(app.map { "app \($0)" } ?? "an app") yet")
+        }
         try output.show(Self.report(rows))
     }
 
