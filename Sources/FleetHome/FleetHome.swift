@@ -148,7 +148,7 @@ package struct FleetHome: Sendable {
         guard info.st_mode & 0o077 == 0 else {
             throw FleetHomeError(
                 .wrongOwner, "\(path) can be read by others (mode \(String(info.st_mode & 0o777, radix: 8)))",
-                remedy: "chmod 600 \(path); if others may have read it, make a new one")
+                remedy: "chmod 600 \(ShellWord.quoted(path)); if others may have read it, make a new one")
         }
     }
 }

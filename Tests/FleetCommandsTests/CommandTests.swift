@@ -123,7 +123,7 @@ struct CommandTests {
             _ = try await fleet.controller { _, _ in .failure(.init(.conflict, "it has moved", at: "changes[0]")) }
             let result = try await fleet.fleetctl("apply", "-f", "-", input: Self.policy)
             #expect(result.status == 1)
-            #expect(result.errors.contains("fleetctl: refused: it has moved (changes[0])"))
+            #expect(result.errors.contains("fleetctl: refused: it has moved\n"))
         }
     }
 
@@ -341,6 +341,32 @@ struct CommandTests {
                 #expect(result.errors.hasPrefix("fleetctl: \(file)\(message)"), "\(result.errors)")
             }
         }
+    }
+
+    @Test(
+        "a fleet is not made of what cannot work",
+        arguments: [
+            (["--listen", "everywhere"], 64, "--listen everywhere: expected an address"),
+            (["--host", "my host"], 64, "--host 'my host': expected a name or an address"),
+            (["--fleet", "Ünï"], 64, "'Ünï' is no fleet id: expected 1 to 48 of A–Z"),
+            (["--tls-ca", "ca", "--tls-certificate", "c", "--tls-key", "k"], 1, "reading ca failed: No such file"),
+        ] as [([String], Int32, String)])
+    func initialised(options: [String], status: Int32, message: String) async throws {
+        try await withTemporaryFolder { folder in
+            let result = try await run(
+                try program(named: "fleetctl"), ["init", folder.path + "/demo"] + options, in: folder)
+            #expect(result.status == status)
+            #expect(result.errors.contains(message), "\(result.errors)")
+            #expect(!FileManager.default.fileExists(atPath: folder.path + "/demo"))
+        }
+    }
+
+    @Test("only root chooses as whom the broker runs; everybody may name themselves")
+    func brokerUser() {
+        #expect(Init.canRun(as: nil, by: "eve", isRoot: false))
+        #expect(Init.canRun(as: "eve", by: "eve", isRoot: false))
+        #expect(Init.canRun(as: "mosquitto", by: "root", isRoot: true))
+        #expect(!Init.canRun(as: "mosquitto", by: "eve", isRoot: false))
     }
 
     @Test("wrong usage ends with 64")

@@ -85,6 +85,14 @@ struct HomeTests {
         }
     }
 
+    @Test("is named for a shell so that it can be copied")
+    func shellWords() {
+        #expect(ShellWord.quoted("/srv/demo-1/a.conf") == "/srv/demo-1/a.conf")
+        #expect(ShellWord.quoted("/srv/my demo") == "'/srv/my demo'")
+        #expect(ShellWord.quoted("it's") == #"'it'\''s'"#)
+        #expect(ShellWord.quoted("") == "''")
+    }
+
     @Test("refuses a key that others can read")
     func openKey() async throws {
         try await withTemporaryFolder { folder in

@@ -44,16 +44,33 @@ struct Init: ParsableCommand {
         guard files.isEmpty || files.count == 3 else {
             throw ValidationError("TLS needs all three of --tls-ca, --tls-certificate and --tls-key")
         }
+        guard Self.isAddress(listen) else {
+            throw ValidationError(
+                "--listen \(Text.printable(listen, limit: 60)): expected an address of this machine, such as 0.0.0.0 or ::1"
+            )
+        }
+        guard !host.isEmpty, !host.contains(where: \.isWhitespace) else {
+            throw ValidationError(
+                "--host '\(Text.printable(host, limit: 60))': expected a name or an address, without spaces")
+        }
+        guard Self.canRun(as: brokerUser, by: NSUserName(), isRoot: geteuid() == 0) else {
+            throw ValidationError(
+                "only root can let the broker run as another user: leave out --broker-user, or run this as root")
+        }
     }
 
     func run() throws {
         let path = try folder ?? home.path
         let name = fleet ?? URL(fileURLWithPath: path).lastPathComponent
-        guard let id = FleetID(name) else {
-            throw ValidationError("'\(Text.printable(name))' is no fleet id: name one with --fleet")
+        let id: FleetID
+        do {
+            id = try FleetID(checking: name)
+        } catch {
+            throw ValidationError("\(error)" + (fleet == nil ? "; name the fleet with --fleet" : ""))
         }
         var tls: HomeContext.TLS?
         if let tlsCA, let tlsCertificate, let tlsKey {
+            for file in [tlsCA, tlsCertificate, tlsKey] { _ = try Arguments.read(file) }
             tls = HomeContext.TLS(authority: tlsCA, certificate: tlsCertificate, key: tlsKey)
         }
         let made = try FleetHome.create(
@@ -65,8 +82,21 @@ struct Init: ParsableCommand {
         try output.show(Self.report(made))
     }
 
+    static func isAddress(_ text: String) -> Bool {
+        var address = in6_addr()
+        let plain = text.prefix { $0 != "%" }  // fe80::1%eth0
+        return text == "localhost" || inet_pton(AF_INET, text, &address) == 1
+            || inet_pton(AF_INET6, String(plain), &address) == 1
+    }
+
+    /// Whether Mosquitto will run as `user` when `caller` starts it.
+    static func canRun(as user: String?, by caller: String, isRoot: Bool) -> Bool {
+        user.map { isRoot || $0 == caller } ?? true
+    }
+
     static func report(_ home: FleetHome) -> Report {
-        Report(
+        let path = ShellWord.quoted(home.path)
+        return Report(
             .object([
                 "home": .string(home.path), "fleet": .string(home.context.fleet.text),
                 "uuid": .string(home.context.uuid.text), "host": .string(home.context.host),
@@ -75,9 +105,9 @@ struct Init: ParsableCommand {
             ]),
             table: [
                 "Fleet \(home.context.fleet) is made in \(home.path); back its keys/ up.", "",
-                "  mosquitto -c \(home.brokerConfigurationPath)",
-                "  fleet-controller run --home \(home.path)",
-                "  fleetctl enroll device ID --out DIR --home \(home.path)",
+                "  mosquitto -c \(ShellWord.quoted(home.brokerConfigurationPath))",
+                "  fleet-controller run --home \(path)",
+                "  fleetctl enroll device ID --out DIR --home \(path)",
             ])
     }
 }

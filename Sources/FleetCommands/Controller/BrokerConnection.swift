@@ -68,7 +68,7 @@ struct BrokerConnection {
                 throw CommandError(
                     .unreachable,
                     "no broker answers at \(place): \(error.message)\n"
-                        + "Start it with: mosquitto -c \(home.brokerConfigurationPath)")
+                        + "Start it with: mosquitto -c \(ShellWord.quoted(home.brokerConfigurationPath))")
             default: throw CommandError(.unreachable, "connecting to the broker at \(place) failed: \(error.message)")
             }
         }

@@ -5,11 +5,11 @@ import Mosquitto
 extension Controller {
     /// A refusal by the controller, in its words.
     static func error(_ failure: Response.Failure) -> CommandError {
-        let place = failure.location.map { " (\($0))" } ?? ""
-        return switch failure.code {
-        case .unavailable, .expired: CommandError(.unreachable, "the controller: \(failure.message)\(place)")
+        // Its place in the request is left out: who asked wrote a command or a file, and never saw the request.
+        switch failure.code {
+        case .unavailable, .expired: CommandError(.unreachable, "the controller: \(failure.message)")
         case .invalid, .conflict, .forbidden, .notFound, .tooLarge:
-            CommandError(.refused, "refused: \(failure.message)\(place)")
+            CommandError(.refused, "refused: \(failure.message)")
         }
     }
 
@@ -22,7 +22,8 @@ extension Controller {
         case .nobodyThere:
             CommandError(
                 .unreachable,
-                "the controller is not running\nStart it with: fleet-controller run --home \(home.path)")
+                "the controller is not running\nStart it with: fleet-controller run --home \(ShellWord.quoted(home.path))"
+            )
         case .noAnswer: CommandError(.unreachable, "the controller does not answer\(doubt)")
         case .connectionLost(let why):
             CommandError(.unreachable, "the connection to the broker was lost: \(why)\(doubt)")
