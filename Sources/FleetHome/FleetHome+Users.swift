@@ -8,12 +8,20 @@ extension FleetHome {
     package func credentials(for user: User) throws -> Credentials {
         try FleetHome.checkSecrecy(of: credentialFolder.path(of: user.text))
         let credentials: Credentials = try credentialFolder.value(
-            in: user.text, remedy: "give \(user.text) a password with `fleetctl user add`")
+            in: user.text, remedy: Self.remedy(for: user))
         guard credentials.user == user else {
             throw FleetHomeError(
                 .malformed, "\(credentialFolder.path(of: user.text)): user: these are credentials of another user")
         }
         return credentials
+    }
+
+    private static func remedy(for user: User) -> String {
+        switch user {
+        case .operator(let name): "give \(user.text) a password with `fleetctl user add \(name)`"
+        case .viewer(let name): "give \(user.text) a password with `fleetctl user add \(name) --viewer`"
+        case .controller, .bridge, .device: "restore the file from the backup of the fleet's folder"
+        }
     }
 
     /// Gives someone who is no device a new password, and rights at the broker.

@@ -343,6 +343,22 @@ struct CommandTests {
         }
     }
 
+    @Test("people are added and removed by the name that is shown of them, and the last operator not in silence")
+    func people() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let unknown = try await fleet.fleetctl("status", "--as", "@viewer.eve")
+            #expect(unknown.errors.contains("`fleetctl user add eve --viewer`"), "\(unknown)")
+            #expect(try await fleet.fleetctl("user", "add", "@viewer.eve").output.contains("@viewer.eve may connect"))
+            #expect(try await fleet.fleetctl("user", "add", "eve", "--viewer").output.contains("has a new password"))
+            let other = try await fleet.fleetctl("user", "remove", "eve")
+            #expect(other.status == 1 && other.errors.contains("`fleetctl user remove eve --viewer`"), "\(other)")
+            #expect(try await fleet.fleetctl("user", "remove", "@viewer.eve").errors == "")
+            let last = try await fleet.fleetctl("user", "remove", "admin")
+            #expect(last.status == 0 && last.errors.hasPrefix("warning: nobody is left"), "\(last)")
+        }
+    }
+
     @Test(
         "a fleet is not made of what cannot work",
         arguments: [

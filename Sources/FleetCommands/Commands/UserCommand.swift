@@ -10,13 +10,33 @@ struct UserCommand: ParsableCommand {
 }
 
 struct UserOptions: ParsableArguments {
-    @Argument(help: "The person's name.", transform: { try Name(checking: $0) })
-    var name: Name
+    /// A person's name, or the whole user name as `user list` shows it.
+    struct Person {
+        let name: Name
+        var isViewer: Bool?
+
+        init(_ text: String) throws {
+            switch text.hasPrefix("@") ? User(text) : nil {
+            case .operator(let name): (self.name, isViewer) = (name, false)
+            case .viewer(let name): (self.name, isViewer) = (name, true)
+            case nil, .controller, .bridge, .device: name = try Name(checking: text)
+            }
+        }
+    }
+
+    @Argument(help: "The person's name.", transform: { try Person($0) })
+    var name: Person
     @Flag(help: "Who may look, and change nothing.")
     var viewer = false
     @OptionGroup var home: HomeOptions
 
-    var user: User { viewer ? .viewer(name) : .operator(name) }
+    var user: User { name.isViewer ?? viewer ? .viewer(name.name) : .operator(name.name) }
+
+    func validate() throws {
+        if viewer, name.isViewer == false {
+            throw ValidationError("\(user.text) is an operator: leave out --viewer, or the '@operator.'")
+        }
+    }
 }
 
 struct UserAdd: ParsableCommand {
@@ -29,8 +49,10 @@ struct UserAdd: ParsableCommand {
 
     func run() throws {
         let home = try user.home.open()
+        let isKnown = try home.users().contains(user.user)
         let file = try home.addUser(user.user)
-        try Terminal.print(["\(user.user.text) may connect; the password is in \(file)"])
+        let what = isKnown ? "has a new password, and the old one is void; it" : "may connect; the password"
+        try Terminal.print(["\(user.user.text) \(what) is in \(file)"])
     }
 }
 
@@ -56,7 +78,17 @@ struct UserRemove: ParsableCommand {
     @OptionGroup var user: UserOptions
 
     func run() throws {
-        try user.home.open().removeUser(user.user)
+        let home = try user.home.open()
+        let users = try home.users()
+        if case .operator(let name) = user.user, !users.contains(user.user), users.contains(.viewer(name)) {
+            throw CommandError(.refused, "\(name) is a viewer: `fleetctl user remove \(name) --viewer`")
+        }
+        try home.removeUser(user.user)
+        let isOperated = users.contains { if case .operator = $0 { $0 != user.user } else { false } }
+        if !isOperated {
+            Terminal.note(
+                "warning: nobody is left who may change anything; `fleetctl user add NAME` makes an operator")
+        }
         try Terminal.print(["\(user.user.text) is removed"])
     }
 }
