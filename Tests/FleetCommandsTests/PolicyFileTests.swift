@@ -126,7 +126,7 @@ struct PolicyFileTests {
                 "  log-level: {level: trace, for: 400d, notAfter: tomorrow}\n",
                 [
                     "5:22: spec.log-level.level: unknown value 'trace': expected error, warning, status, info, verbose, debug",
-                    "5:34: spec.log-level.for: 34560000 is outside 1 to 31622400",
+                    "5:34: spec.log-level.for: 400d is outside 1s to 366d",
                     "5:50: spec.log-level.notAfter: expected a time such as 2026-01-31T08:00:00Z",
                 ]
             ),
@@ -200,6 +200,27 @@ struct PolicyFileTests {
         ])
     func noPolicy(text: String, expected: String) {
         #expect(Self.mistakes(text) == ["p.yaml:\(expected)"])
+    }
+
+    @Test("may begin with a byte order mark")
+    func byteOrderMark() throws {
+        #expect(try Self.read("\u{FEFF}" + Self.head + "  log-level: {level: info}\n").changes.count == 1)
+    }
+
+    @Test("of JSON is not spoken of as YAML")
+    func json() throws {
+        func mistakes(_ text: String) -> String? {
+            #expect(throws: PolicyFile.Mistakes.self) { try Self.read(text, name: "p.json") }?.description
+        }
+        let start = #"{"apiVersion":"fleetbus/v1","kind":"AppPolicy","metadata":{"app":"a","target":"all"},"#
+        #expect(
+            mistakes(start + #""spec":{"config":{"port":993}}}"#)
+                == "p.json:1:111: spec.config.port: 993 is a number: quote it")
+        #expect(mistakes("{\"a\": [}")?.hasPrefix("p.json:1:8: not JSON: ") == true)
+        let document = start + #""spec":{"log-level":{"level":"info"}}}"#
+        #expect(
+            mistakes(document + "\n" + document)
+                == "p.json:2:1: something follows the document: put a line with --- between two")
     }
 
     @Test("that is not UTF-8 is refused with its line")

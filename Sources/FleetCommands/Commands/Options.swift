@@ -72,6 +72,10 @@ enum Arguments {
             throw CommandError(.refused, "reading \(file) failed: \(String(cString: strerror(errno)))")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var info = stat()
+        if fstat(descriptor, &info) == 0, info.st_mode & S_IFMT == S_IFDIR {
+            throw CommandError(.refused, "\(file) is a folder: name the file")
+        }
         do {
             return (file, Array(try handle.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()))
         } catch {

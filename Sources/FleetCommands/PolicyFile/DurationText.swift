@@ -2,8 +2,15 @@
 enum DurationText {
     static let expectation = "expected a duration such as 90s, 5m, 12h, 90d, or whole seconds"
 
+    private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+
+    /// The seconds in the unit that `example` is written in, if they are whole in it.
+    static func text(_ seconds: Int64, like example: String) -> String {
+        guard let unit = example.last, let factor = units[unit] else { return "\(seconds)" }
+        return seconds.isMultiple(of: factor) ? "\(seconds / factor)\(unit)" : "\(seconds)s"
+    }
+
     static func seconds(_ text: some StringProtocol) -> Int64? {
-        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         guard let last = text.last else { return nil }
         let factor = units[last]
         let digits = factor == nil ? text[...] : text.dropLast()

@@ -8,6 +8,8 @@ struct NodeWalk {
     /// Aliases can make a small file say a lot: so much is read, and no more.
     private var budget = 200_000
 
+    private var isJSON: Bool { YAMLSource.isJSON(file) }
+
     init(file: String) { self.file = file }
 
     func place(_ node: Node) -> Mistake.Place {
@@ -146,11 +148,12 @@ struct NodeWalk {
     mutating func text(_ node: Node, _ path: String) -> String? {
         guard let scalar = scalar(node, path) else { return nil }
         if let kind = Self.unquotedKind(node) {
+            let reads = isJSON ? "" : "YAML reads "
             mistake(
                 at: node, path,
                 scalar.string.isEmpty
                     ? "expected a text, found nothing: write \"\" for an empty one"
-                    : "YAML reads \(Text.printable(scalar.string, limit: 40)) as \(kind): quote it")
+                    : "\(reads)\(Text.printable(scalar.string, limit: 40)) \(isJSON ? "is" : "as") \(kind): quote it")
             return nil
         }
         return scalar.string
@@ -195,7 +198,13 @@ struct NodeWalk {
             mistake(at: node, path, "\(DurationText.expectation), found '\(Text.printable(scalar.string, limit: 40))'")
             return nil
         }
-        return inRange(node, seconds, range, path)
+        guard range.contains(seconds) else {
+            let shortest = DurationText.text(range.lowerBound, like: scalar.string)
+            let longest = DurationText.text(range.upperBound, like: scalar.string)
+            mistake(at: node, path, "\(scalar.string) is outside \(shortest) to \(longest)")
+            return nil
+        }
+        return .integer(seconds)
     }
 
     private mutating func inRange(

@@ -19,6 +19,8 @@ struct YAMLSource {
             ]
             return
         }
+        // A byte order mark, as some editors write it, says nothing in UTF-8.
+        let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         guard var text = String(validating: bytes, as: UTF8.self) else {
             let valid = bytes.indices.first {
                 String(validating: bytes[...$0], as: UTF8.self) == nil && bytes[$0] >= 0x80
@@ -58,6 +60,9 @@ struct YAMLSource {
             }
         }
     }
+
+    /// JSON is read as YAML; who wrote it need not hear of that.
+    static func isJSON(_ name: String) -> Bool { name.lowercased().hasSuffix(".json") }
 
     static func isHidden(_ key: String) -> Bool {
         key.unicodeScalars.first.map { (0xE000...0xF8FF).contains($0.value) } ?? false
@@ -121,6 +126,7 @@ struct YAMLSource {
         func at(_ line: Int, _ column: Int, _ message: String) -> Mistake {
             Mistake(place: .init(file: name, line: max(1, line), column: max(1, column)), message: message)
         }
+        let noun = isJSON(name) ? "not JSON" : "not YAML"
         switch error {
         case YamlError.scanner(let context, let problem, let mark, _),
             YamlError.parser(let context, let problem, let mark, _),
@@ -130,14 +136,17 @@ struct YAMLSource {
             if line.prefix(while: { $0 == " " || $0 == "\t" }).contains("\t") {
                 return at(mark.line, mark.column, "tabs cannot indent YAML: use spaces")
             }
+            if problem.contains("expected <document start>") {
+                return at(mark.line, mark.column, "something follows the document: put a line with --- between two")
+            }
             let around = context.map { " (\($0.text) in line \($0.mark.line))" } ?? ""
-            return at(mark.line, mark.column, "not YAML: \(problem)\(around)")
+            return at(mark.line, mark.column, "\(noun): \(problem)\(around)")
         case YamlError.reader(let problem, let offset, _, _):
             let before = Array(text.utf8.prefix(offset ?? 0))
             let line = before.count { $0 == 0x0A } + 1
             let column = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
-            return at(line, column, "not YAML: \(problem)")
-        default: return at(1, 1, "not YAML: \(Text.printable("\(error)", limit: 200))")
+            return at(line, column, "\(noun): \(problem)")
+        default: return at(1, 1, "\(noun): \(Text.printable("\(error)", limit: 200))")
         }
     }
 }
