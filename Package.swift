@@ -102,7 +102,7 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "fleet-sim", dependencies: ["FleetSimulator", .argumentParser],
+            name: "fleet-sim", dependencies: ["FleetCommands", "FleetSimulator", .argumentParser],
             swiftSettings: settings),
 
         // Tests

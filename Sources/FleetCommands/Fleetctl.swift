@@ -11,14 +11,14 @@ package struct Fleetctl: AsyncParsableCommand {
             A fleet lives in a folder, named by --home or FLEETCTL_HOME.
 
             EXAMPLES
-              fleetctl init ./demo                               make a fleet, ready for Mosquitto
-              export FLEETCTL_HOME=./demo
-              fleetctl enroll device till-1 --out ./till-1       make a device known
+              fleetctl init ./demo                            make a fleet and its broker
+              export FLEETCTL_HOME=$PWD/demo
+              fleetctl enroll device till-1 --out ./till-1    make a device known
               fleetctl group set kiosk --priority 10 --add till-1
               fleetctl apply -f policy.yaml --wait --why "new menu"
-              fleetctl status                                    who has applied what
-              fleetctl get apps -o json                          every acknowledgement
-              fleetctl watch                                     what happens now
+              fleetctl status                                 who has applied what
+              fleetctl get apps -o json                       every acknowledgement
+              fleetctl watch                                  what happens now
 
             EXIT STATUS
               0   done
@@ -28,7 +28,7 @@ package struct Fleetctl: AsyncParsableCommand {
               64  wrong usage
               74  done, but the output could not be written
               130 applied, and interrupted during --wait
-            """,
+            """, version: fleetbusVersion,
         subcommands: [
             Init.self, Enroll.self, Device.self, UserCommand.self, Group.self, Apply.self, Delete.self, Get.self,
             StatusCommand.self, Watch.self,
@@ -38,7 +38,8 @@ package struct Fleetctl: AsyncParsableCommand {
 
     /// The command that `arguments` name.
     static func command(of arguments: [String]) throws -> any ParsableCommand {
-        try parseAsRoot(WaitOptions.completed(arguments))
+        try checkNames(in: arguments)
+        return try parseAsRoot(WaitOptions.completed(arguments))
     }
 
     /// Runs the command of the process's arguments, and ends the process with its exit status.
@@ -55,7 +56,7 @@ package struct Fleetctl: AsyncParsableCommand {
             Terminal.note("fleetctl: \(error)")
             Foundation.exit(error.status.rawValue)
         } catch let error as PolicyFile.Mistakes {
-            Terminal.note("\(error)\nfleetctl: nothing was applied")
+            Terminal.note("\(error)\nfleetctl: nothing was changed")
             Foundation.exit(CommandError.Status.refused.rawValue)
         } catch let error as FleetHomeError {
             Terminal.note("fleetctl: \(error)")

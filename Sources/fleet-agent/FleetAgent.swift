@@ -15,7 +15,8 @@ struct FleetAgent: AsyncParsableCommand {
               fleet-agent run --config /etc/fleetbus/agent.json
               fleet-agent code --config /etc/fleetbus/agent.json --app com.example.mail
             """,
-        subcommands: [Run.self, Code.self])
+        // As presence says it: fleet-agent/0.1.0.
+        version: String(AgentService.version.split(separator: "/").last ?? ""), subcommands: [Run.self, Code.self])
 }
 
 extension FleetAgent {

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import FleetController
 import FleetHome
+import Foundation
 public import Logging
 import ServiceLifecycle
 import UnixSignals
@@ -9,7 +10,8 @@ import UnixSignals
 struct FleetControllerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet-controller",
-        abstract: "Keeps what the devices of a fleet are told, and what they say.", subcommands: [Run.self])
+        abstract: "Keeps what the devices of a fleet are told, and what they say.", version: fleetbusVersion,
+        subcommands: [Run.self])
 }
 
 extension FleetControllerCommand {
@@ -18,8 +20,8 @@ extension FleetControllerCommand {
             abstract: "Run the controller of a fleet until it is told to end (SIGTERM or SIGINT).",
             discussion: "Example: fleet-controller run --home /var/lib/fleetbus/demo")
 
-        @Option(help: "The fleet's folder, as `fleetctl init` made it.")
-        var home: String
+        @Option(help: ArgumentHelp("The fleet's folder; FLEETCTL_HOME if absent.", valueName: "dir"))
+        var home: String?
 
         @Flag(help: "The database was put back from a backup: begin a new epoch, and sign every document again.")
         var restored = false
@@ -28,6 +30,9 @@ extension FleetControllerCommand {
         var logLevel = Logger.Level.info
 
         func run() async throws {
+            guard let home = home ?? ProcessInfo.processInfo.environment["FLEETCTL_HOME"], !home.isEmpty else {
+                throw ValidationError("name the fleet's folder with --home or FLEETCTL_HOME")
+            }
             LoggingSystem.bootstrap(StreamLogHandler.standardError)
             var logger = Logger(label: "fleet-controller")
             logger.logLevel = logLevel

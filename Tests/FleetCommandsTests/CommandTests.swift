@@ -394,6 +394,13 @@ struct CommandTests {
             #expect(try await fleet.fleetctl("delete", "com.example.mail").status == 64)
             #expect(try await fleet.fleetctl("get", "apps", "--target", "all").status == 64)
             #expect(try await fleet.fleetctl("get", "history", "--device", "till-1").status == 64)
+            #expect(try await fleet.fleetctl("help", "nosuch").status == 64)
+            let unknown = try await fleet.fleetctl("get", "histroy")
+            #expect(unknown.status == 64)
+            #expect(
+                unknown.errors.hasPrefix(
+                    "Error: unknown command 'histroy' (did you mean 'history'?): expected devices, apps, policies, history"
+                ))
             #expect(try await fleet.fleetctl("--help").output.contains("EXIT STATUS"))
         }
     }

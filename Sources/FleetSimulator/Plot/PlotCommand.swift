@@ -21,9 +21,7 @@ struct PlotCommand: ParsableCommand {
     func run() throws {
         var results: [ConvergeResult] = []
         for file in files {
-            let data =
-                file == "-"
-                ? FileHandle.standardInput.readDataToEndOfFile() : try Data(contentsOf: URL(fileURLWithPath: file))
+            let data = try read(file)
             for line in data.split(separator: UInt8(ascii: "\n")) {
                 let value = try JSONValue(json: Array(line), limit: line.count)
                 if let result = try ConvergeResult(value) { results.append(result) }
@@ -31,6 +29,14 @@ struct PlotCommand: ParsableCommand {
         }
         guard !results.isEmpty else { throw LoadError("no result of `fleet-sim bench converge` is in these files") }
         print(ConvergePlot(results).svg, terminator: "")
+    }
+
+    private func read(_ file: String) throws -> Data {
+        if file == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw LoadError("reading \(file) failed: \(String(cString: strerror(errno)))")
+        }
+        return data
     }
 }
 
