@@ -24,6 +24,25 @@ struct LogLevelTests {
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
 
+    @Test("what is not certain yet keeps no level in force whose time is over")
+    func uncertain() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info, duration: 600)))
+        #expect(try device.status(mail).logLevel == .info)
+        try device.disconnect()
+        try device.restart()
+        device.underWay = []
+        try device.connect()
+        let own = Address.desired(.device(device.device), mail, .logLevel)
+        try device.say(own, try device.fleet.document(own, .level(LogLevelWish(level: .debug))))
+        #expect(try device.status(mail).logLevel == .info)
+        try device.wait(601)
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
+    }
+
     @Test("a level that has ended stays ended: no clock that is set back, no other group and no restart begins it anew")
     func ended() throws {
         var device = try TestDevice()

@@ -21,12 +21,16 @@ extension DeviceCore {
         let isEnding = clocks.contains { $1.isOver && app.levelClocks[$0]?.isOver == false }
         if clocks != app.levelClocks { app.levelClocks = clocks }
         let before = app.logLevel
-        let (decision, until, isByCode) = { ($0.decision, $0.until, $0.isByCode) }(
-            levelDecision(app, documents, at: now))
-        if isSettled(app, .logLevel, decision) { return }
+        var next = levelDecision(app, documents, at: now)
+        if isSettled(app, .logLevel, next.decision) { return }
         let current = app[.logLevel]
-        let isKnown = isCertain || decision.source == current.decidedBy && decision.revision == current.received
-        guard isKnown || decision.value.isTightening(of: current.value) else { return }
+        let isKnown =
+            isCertain || next.decision.source == current.decidedBy && next.decision.revision == current.received
+        if !isKnown, !next.decision.value.isTightening(of: current.value) {
+            guard let end = endOfLevel(app, documents) else { return }
+            next = end
+        }
+        let decision = next.decision
         app[.logLevel].decide(
             decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
         if let problem = decision.problem {
@@ -36,8 +40,20 @@ extension DeviceCore {
         }
         guard app.logLevel != before else { return }
         keepLevelChange(
-            of: app.id, from: before, to: app.logLevel, isEnding ? .expired : isByCode ? .codeEntered : .policy,
-            until: until, at: now)
+            of: app.id, from: before, to: app.logLevel, isEnding ? .expired : next.isByCode ? .codeEntered : .policy,
+            until: next.until, at: now)
+    }
+
+    /// What is not certain yet keeps no level in force whose time is over: until then it is the default.
+    private func endOfLevel(_ app: AppRecord, _ documents: [KeptDocument]) -> LevelDecision? {
+        let current = app[.logLevel]
+        guard current.attempt.outcome == .applied,
+            let document = documents.first(where: { $0.source == current.decidedBy }),
+            document.revision.number == current.received, app.levelClocks[document.address]?.isOver == true
+        else { return nil }
+        var decision = Decision(.default(of: .logLevel), by: document)
+        decision.outcome = .expired
+        return LevelDecision(decision: decision)
     }
 
     /// When each document's time began, and whether it is over; kept while its `change` is the same, also while the device

@@ -276,12 +276,35 @@ final class AppProcess {
 
     func attempt() {
         ask { session in
-            let (isAllowed, effects) = try session.request(.copy)
-            if isAllowed == (session.properties[.pasteboard] == .pasteboard(.unauthorized)) {
-                world.fail(.quiet, "\(name): to copy is \(isAllowed ? "allowed" : "blocked"), and it may otherwise")
+            let other = AppID(unchecked: "a\(world.noise.below(3))")
+            let requests: [DataRequest] = [
+                .copy, .print, .openIn(other), .openFrom(other), .openURL("u", other), .dragAndDrop(other),
+            ]
+            let request = requests[world.noise.below(requests.count)]
+            let (isAllowed, effects) = try session.request(request)
+            if isAllowed != mayDo(request, session.properties) {
+                world.fail(.quiet, "\(name): \(request) is \(isAllowed ? "allowed" : "blocked"), and it may otherwise")
             }
             if !isAllowed { watch.blocked() }
             return effects
+        }
+    }
+
+    /// Written again, beside the library's own.
+    private func mayDo(_ request: DataRequest, _ properties: AppProperties) -> Bool {
+        let isAppListed =
+            switch (request, properties[.openIn], properties[.openFrom]) {
+            case (.openIn(let app), .openIn(.whitelist, let apps), _): apps.contains(app)
+            case (.openURL(_, let app?), .openIn(.whitelist, let apps), _): apps.contains(app)
+            case (.openFrom(let app), _, .openFrom(.whitelist, let apps)): apps.contains(app)
+            default: false
+            }
+        return switch request {
+        case .copy: properties[.pasteboard] != .pasteboard(.unauthorized)
+        case .print: properties[.print] == .print(.authorized)
+        case .openIn, .openURL: isAppListed || properties[.openIn] == .openIn(.authorized, whitelist: [])
+        case .openFrom: isAppListed || properties[.openFrom] == .openFrom(.authorized, whitelist: [])
+        case .dragAndDrop(let app): app == id || properties[.dragAndDrop] == .dragAndDrop(.allApps)
         }
     }
 

@@ -20,18 +20,17 @@ struct Greeting {
         unverified.append(Unverified(signed: signed, isHello: isHello, clock: clock))
     }
 
-    /// Whether what the core has looked at, and trusts by these keys, is contact.
-    mutating func isContact(_ trust: TrustDocument) -> Bool {
-        var isContact = false
+    /// The last word of what the core has looked at, and trusts by these keys, that is contact.
+    mutating func contact(_ trust: TrustDocument) -> ControllerClock? {
+        var contact: ControllerClock?
         for message in unverified where trust.key(message.signed.keyID) != nil {
+            let clock = message.clock
             if message.isHello { isGreeted = true }
-            guard isGreeted, controllerTime.map({ (message.clock.epoch, message.clock.at) > $0 }) ?? true else {
-                continue
-            }
-            controllerTime = (message.clock.epoch, message.clock.at)
-            isContact = true
+            guard isGreeted, controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { continue }
+            controllerTime = (clock.epoch, clock.at)
+            contact = clock
         }
         unverified.removeAll { trust.key($0.signed.keyID) != nil }
-        return isContact
+        return contact
     }
 }

@@ -13,6 +13,15 @@ extension Machine {
         }
         let retiring = Set(
             events.compactMap { if case .frame(let link, .retire) = $0 { watch.links[link.number] } else { nil } })
+        watch.answering = Set(
+            events.compactMap { event in
+                switch event {
+                case .frame(let link, .acknowledge): watch.links[link.number]
+                case .registered(_, let registration): registration.app
+                default: nil
+                }
+            })
+        checkLevelTimes(core, events)
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {
@@ -44,18 +53,25 @@ extension Machine {
         watch.changes[address] = max(watch.changes[address] ?? .zero, document.change)
     }
 
-    /// Each attempt that an app has reported is kept.
+    /// Each attempt that an app has reported is kept as it was.
     private func checkAttempts(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
-        var reported = 0
-        for case .frame(_, .blocked) in events { reported += 1 }
-        guard reported > 0 else { return }
-        var kept = 0
+        struct Blocked: Hashable {
+            let action: AppEvent.Action?
+            let target: String?
+        }
+        var reported: [Blocked] = []
+        for case .frame(_, .blocked(let action, let target)) in events {
+            reported.append(Blocked(action: action, target: target))
+        }
+        guard !reported.isEmpty else { return }
+        var kept: [Blocked] = []
         for case .store(let changes) in effects {
             for case .event(let event) in changes {
-                if case .event(let event) = event.body, event.kind == .blocked { kept += 1 }
+                guard case .event(let event) = event.body, event.kind == .blocked else { continue }
+                kept.append(Blocked(action: event.action, target: event.target))
             }
         }
-        if kept != reported { world.fail(.kept, "\(name): of \(reported) blocked attempts \(kept) were kept") }
+        if kept != reported { world.fail(.kept, "\(name): \(reported) were blocked, and \(kept) are kept") }
     }
 
     /// What becomes of an app, and is worth an event, has one in the same transaction.
@@ -116,8 +132,14 @@ extension Machine {
     func stored(_ changes: [StoreChange]) {
         for change in changes {
             switch change {
-            case .app(let app): checkForward(app)
-            case .document(let address, let wire?): checkAge(wire, at: address)
+            case .app(let app):
+                checkForward(app)
+                checkLevel(app, changes)
+            case .document(let address, let wire?):
+                checkAge(wire, at: address)
+                checkAccepted(wire, at: address)
+            case .document(let address, nil): watch.wishes.documents[address] = nil
+            case .mark(let address, let mark): checkForward(mark.revision, at: address)
             default: break
             }
         }
@@ -197,11 +219,43 @@ extension Machine {
         world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")
     }
 
+    /// What a device latches by itself gives way to what was changed after all that it knew of: it is latched as late as that.
+    private func checkOwnLatch(_ app: AppRecord, was old: AppRecord) {
+        guard let latch = app.latch, old.latch?.reason != latch.reason, latch.reason != .policy, !wasPutBack,
+            latch.change < watch.highest
+        else { return }
+        world.fail(.latched, "\(name)/\(app.id): latched at \(latch.change), and knew of \(watch.highest)")
+    }
+
+    /// Written again, beside the product's own: what needs no certainty.
+    private static func isStricter(_ new: PolicyValue, than old: PolicyValue) -> Bool {
+        func isWithin(_ new: (isAll: Bool, apps: [AppID]), _ old: (isAll: Bool, apps: [AppID])) -> Bool {
+            old.isAll || !new.isAll && Set(new.apps).isSubset(of: old.apps)
+        }
+        func isLater(_ new: Int64?, _ old: Int64?) -> Bool { (new ?? .max) > (old ?? .max) }
+        return switch (old, new) {
+        case (.openIn(let old, let oldApps), .openIn(let new, let newApps)):
+            isWithin(
+                (new == .authorized, new == .whitelist ? newApps : []),
+                (old == .authorized, old == .whitelist ? oldApps : []))
+        case (.openFrom(let old, let oldApps), .openFrom(let new, let newApps)):
+            isWithin(
+                (new == .authorized, new == .whitelist ? newApps : []),
+                (old == .authorized, old == .whitelist ? oldApps : []))
+        case (.pasteboard(let old), .pasteboard(let new)):
+            old == .authorized || new == .unauthorized || old == new
+        case (.secureServices(let old), .secureServices(let new)):
+            (new.isLocked || !old.isLocked) && !isLater(new.offline?.blockAfter, old.offline?.blockAfter)
+                && !isLater(new.offline?.wipeAfter, old.offline?.wipeAfter)
+        default: new.isTightening(of: old)
+        }
+    }
+
     /// The retirement that is in force is latched, or a later one: nothing that is older ends it. What a restored controller
     /// has signed again may be an earlier change than the one it has forgotten.
     private func checkIsLatched(_ app: AppRecord) {
         guard !world.controller.wasPutBack, app.authState == .retired, app.authReason == .policy,
-            let source = app[.auth].source, let change = watch.changes[source],
+            app[.auth].problem == nil, let source = app[.auth].source, let change = watch.changes[source],
             watch.authorizations[app.id]?[change] == .retired,
             app.latch.map({ $0.change < change }) ?? true
         else { return }
@@ -252,7 +306,17 @@ extension Machine {
     /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
     private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
+        if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.isCertain(id), !wasPutBack {
+            world.fail(.barrier, "\(name)/\(id): unmanaged before barrier and hello")
+        }
         guard let old = watch.records.updateValue(app, forKey: id) else { return }
+        checkOwnLatch(app, was: old)
+        for policy in Policy.allCases where old[policy].attempt.outcome == .error && !watch.answering.contains(id) {
+            let (was, now) = (old[policy].attempt, app[policy].attempt)
+            if now.outcome == .error, now.revision != was.revision {
+                world.fail(.ends, "\(name)/\(id): the error of \(policy.rawValue) was carried to another revision")
+            }
+        }
         visit(old, app)
         checkOutOfContact(app, was: old)
         checkLatch(app, was: old)
@@ -267,7 +331,7 @@ extension Machine {
         }
         for policy in Policy.allCases {
             let (was, now) = (old[policy], app[policy])
-            if was.value != now.value, policy != .logLevel, !now.value.isTightening(of: was.value),
+            if was.value != now.value, policy != .logLevel, !Self.isStricter(now.value, than: was.value),
                 !isOwn(now.value), app.latch?.reason != .selfRetired, !isRetiring, !watch.isCertain(id)
             {
                 world.fail(
@@ -288,6 +352,28 @@ extension Machine {
                 world.fail(.forward, "\(name)/\(app.id): \(source.path) went from \(newest) back to \(now.received)")
             }
             watch.newest[followed] = max(watch.newest[followed] ?? 0, now.received)
+        }
+    }
+
+    /// What was accepted at an address is never followed by something older, tombstones and what was forgotten since included.
+    private func checkForward(_ revision: Revision, at address: Address) {
+        guard !wasPutBack, world.controller.isPunctual || world.controller.putBacks < 2 else { return }
+        if let known = watch.accepted[address], revision < known {
+            world.fail(.forward, "\(name): \(address.path) went from \(known) to \(revision)")
+        }
+        watch.accepted[address] = max(watch.accepted[address] ?? .zero, revision)
+    }
+
+    private func checkAccepted(_ wire: [UInt8], at address: Address) {
+        guard let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+        else { return }
+        let revision = document.revision
+        watch.heard(revision)
+        watch.wishes.documents[address] = Watch.LevelWishes.Document(document)
+        checkForward(revision, at: address)
+        if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
+            world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")
         }
     }
 

@@ -37,6 +37,14 @@ extension Schedule {
         case trust
         /// Disks are full at the wrong moment.
         case disks
+        /// Everything is about one app: its layers change all the time.
+        case layers
+        /// Apps retire themselves, and die, while much is said to them.
+        case retiring
+        /// Devices without contact: limits, clocks, starts.
+        case away
+        /// Log levels: codes, times, clocks.
+        case levels
 
         fileprivate static func any(_ random: inout SplitMix64) -> Self { allCases[random.below(allCases.count)] }
 
@@ -48,6 +56,10 @@ extension Schedule {
             case .clones: [.image, .putBack, .clone, .crashAgent, .enroll]
             case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker]
             case .disks: [.fillDisk, .fillControllerDisk, .crashAgent, .crashController]
+            case .layers: [.request, .request, .request, .request]
+            case .retiring: [.retire, .retire, .request, .crashAgent, .crashApp, .answer]
+            case .away: [.unplug, .unplug, .setClock, .reboot, .crashAgent, .crashController]
+            case .levels: [.enterCode, .enterCode, .setClock, .reboot, .renewTrust, .request]
             }
         }
     }
@@ -59,12 +71,14 @@ private struct Mixture {
     private var kinds: [Action.Kind] = []
     private var aspect: Int?
     private(set) var pauses = 2
+    private(set) var isLayered = false
 
     init(seed: UInt64, theme: Schedule.Theme?) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
         let isAny = random.chance(15)
         let isNamed = random.chance(7) && !isAny
-        if let theme = theme ?? (isNamed ? Schedule.Theme.any(&random) : nil) {
+        let theme = theme ?? (isNamed ? Schedule.Theme.any(&random) : nil)
+        if let theme {
             kinds = theme.kinds + [.any(&random), .request]
         } else if isAny {
             // Something has to be wanted for anything to go wrong.
@@ -74,6 +88,12 @@ private struct Mixture {
         }
         if random.chance(60) { aspect = random.below(5) }
         if random.chance(50) { pauses = 12 }
+        switch theme {
+        case .layers: isLayered = true
+        case .away: (aspect, pauses) = (3, 12)
+        case .levels: aspect = 4
+        default: break
+        }
     }
 
     func kind(_ random: inout SplitMix64) -> Action.Kind {
@@ -172,6 +192,10 @@ extension Action {
 
 extension Change {
     fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ mixture: Mixture) {
+        if mixture.isLayered {
+            self.init(layers: &random, devices: devices, mixture)
+            return
+        }
         let app = random.below(apps)
         let place: Place =
             switch random.below(6) {
@@ -188,6 +212,23 @@ extension Change {
             self = .group(
                 random.below(Schedule.groups), priority: Int64(random.below(3)), members: random.below(1 << devices))
         default: self = .deleteGroup(random.below(Schedule.groups))
+        }
+    }
+
+    /// One of the first app's layers, or who is in which.
+    private init(layers random: inout SplitMix64, devices: Int, _ mixture: Mixture) {
+        let group = random.below(Schedule.groups)
+        let places: [Place] = [.all, .device(random.below(devices)), .group(group), .group(1 - group)]
+        switch random.below(10) {
+        case 0..<3:
+            let all = 1 << devices
+            self = .group(
+                group, priority: Int64(random.below(2)), members: random.chance(70) ? all - 1 : random.below(all))
+        case 3: self = .delete(app: 0, places[random.below(3)])
+        default:
+            self = .apply(
+                app: 0, places[random.below(4)], aspect: mixture.aspect(&random), variant: random.below(6),
+                isBased: false)
         }
     }
 }

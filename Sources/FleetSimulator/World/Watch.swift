@@ -63,6 +63,17 @@ struct Watch {
     /// Since when each app's offline limits are what they are, or the app is not retired any more.
     var limitsSince: [AppID: Int64] = [:]
 
+    /// The newest that was accepted at each address.
+    var accepted: [Address: Revision] = [:]
+    /// The highest revision that was stored, or that the controller has named before this moment.
+    private(set) var highest = Revision.zero
+    private var named = Revision.zero
+    /// Apps that say in this moment what they think of a policy.
+    var answering: Set<AppID> = []
+    var wishes = LevelWishes()
+    /// Since when each change about a log level decides.
+    private var levelsSince: [LevelWishes.Key: (running: Int64, lost: Int64)] = [:]
+
     /// In this moment.
     private(set) var isInContact = false
     /// What the core has noted as its last one.
@@ -130,9 +141,21 @@ struct Watch {
     /// What was decided in a moment has been done, and stored.
     mutating func performed(at running: Int64, _ wall: Timestamp, _ trust: Int64) {
         self.trust = trust
+        highest = max(highest, named)
         guard isInContact else { return }
         isInContact = false
         contact = Contact(running: running, wall: wall, lost: lostTime)
+    }
+
+    mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
+
+    mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64) {
+        if levelsSince[key] == nil { levelsSince[key] = (running, lostTime) }
+    }
+
+    /// In milliseconds of running time, as far as the device knows.
+    func elapsed(_ key: LevelWishes.Key, at running: Int64) -> Int64? {
+        levelsSince[key].map { running - $0.running - (lostTime - $0.lost) }
     }
 
     /// How long, in milliseconds of running time, there has been no contact: at most, and as far as the device knows.
@@ -223,6 +246,8 @@ struct Watch {
         disconnected()
         ended = nil
         before = []
+        named = highest
+        answering = []
     }
 
     /// How far the connection has come.
@@ -280,9 +305,12 @@ struct Watch {
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
     mutating func looked(_ core: DeviceCore) {
-        if ended?.isContact(core.trust) ?? false { isInContact = true }
+        for contact in [ended?.contact(core.trust), greeting.contact(core.trust)] {
+            guard let contact else { continue }
+            isInContact = true
+            named = max(named, Revision(epoch: contact.epoch, number: contact.revision))
+        }
         ended = nil
-        if greeting.isContact(core.trust) { isInContact = true }
         let wanted = Set(core.membership)
         defer { (wantedGroups, memberships) = (wanted, 0) }
         guard wanted != wantedGroups || memberships > 1 else { return }

@@ -177,7 +177,7 @@ extension World {
     }
 
     /// Seconds, less than the world has to come to rest.
-    private static let levelDuration: Int64 = 5
+    private static let levelDurations: [Int64] = [5, 25]
     /// In the middle of most schedules.
     private static let levelEnd = SimulatedFleet.begin.advanced(bySeconds: 15)
     private static let code = DebugCode(
@@ -197,12 +197,12 @@ extension World {
         case .dlp:
             var dlp = DLP()
             dlp.openIn = [.unauthorized, .authorized, .whitelist([appID(0)]), .appConnectApps][variant % 4]
-            dlp.openFrom = [.appConnectApps, .unauthorized, .authorized][variant % 3]
+            dlp.openFrom = [.appConnectApps, .unauthorized, .authorized, .whitelist([appID(1)])][variant % 4]
             dlp.pasteboard = [.unauthorized, .authorized, .secureCopy][variant % 3]
             dlp.print = [.unauthorized, .authorized][variant % 2]
             dlp.dragAndDrop = [.notAllowed, .appConnectApps, .allApps][variant % 3]
             return DesiredValue(.dlp(dlp))
-        case .config: return DesiredValue(.config(["server": "\(variant)"]))
+        case .config: return DesiredValue(.config(["server": "\(variant)", "key \(variant % 3)": "here"]))
         case .secureServices:
             var value = SecureServicesValue()
             switch variant {
@@ -221,7 +221,7 @@ extension World {
             return DesiredValue(
                 .logLevel(
                     LogLevelWish(
-                        level: level, duration: variant % 2 == 0 ? nil : Self.levelDuration,
+                        level: level, duration: variant % 2 == 0 ? nil : Self.levelDurations[variant / 2 % 2],
                         notAfter: variant == 4 ? Self.levelEnd : nil,
                         code: level.isSensitive && Self.needsCode(app) ? Self.code : nil)))
         }

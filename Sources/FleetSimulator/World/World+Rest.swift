@@ -276,6 +276,14 @@ extension World {
         }
         if outcome == .pending { return fail(.ends, "\(app.name): \(policy.rawValue) is pending") }
         if outcome == .rejected { return }
+        if outcome == .delivered, !app.watch.mayAnswer(policy) {
+            fail(.ends, "\(app.name): \(policy.rawValue) is delivered, and this launch was not told of it")
+        }
+        if let callback = Callback(of: policy), !app.callbacks.contains(callback), session.answerable[policy] == nil,
+            let answer = session.answers[policy], answer.state != .unsupported
+        {
+            fail(.kept, "\(app.name): its library answers \(answer.state) for \(policy.rawValue), which it has not")
+        }
         if outcome == .applied || outcome == .error, !app.answered.contains(policy), !app.machine.wasPutBack {
             fail(.kept, "\(app.name): \(policy.rawValue) is \(outcome), and this installation has not said so")
         }

@@ -1,0 +1,100 @@
+import DeviceAgent
+import FleetProtocol
+
+/// The laws of log levels: for how long, by which code, and what is told of it.
+extension Machine {
+    /// A level lasts no longer than it was wished to since its change first decided.
+    func checkLevelTimes(_ core: DeviceCore, _ events: [DeviceEvent]) {
+        for case .codeChecked(let check, true) in events {
+            watch.wishes.typed.insert(
+                Watch.LevelWishes.Key(app: check.app, address: check.address, change: check.change))
+        }
+        // A backup brings earlier changes back, whose time begins anew.
+        guard !wasPutBack, !world.controller.wasPutBack else { return }
+        for app in core.state.apps.values {
+            guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app),
+                let duration = document.wish.duration, let elapsed = watch.elapsed(key, at: runningTime),
+                elapsed >= duration * 1_000 + 2_000
+            else { continue }
+            world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")
+        }
+    }
+
+    /// The laws of a level that is stored.
+    func checkLevel(_ app: AppRecord, _ changes: [StoreChange]) {
+        let now = app[.logLevel]
+        let old = watch.wishes.records.updateValue(now, forKey: app.id)
+        guard !wasPutBack else { return }
+        let told = changes.compactMap { change -> LogLevelChange? in
+            guard case .event(let event) = change, case .logLevel(let change) = event.body, change.header.app == app.id,
+                change.why != .codeRefused
+            else { return nil }
+            return change
+        }
+        if let last = told.last, last.new > last.old, app.logLevel.isSensitive, World.needsCode(app.id),
+            !watch.wishes.isTyped(app.logLevel, for: app.id)
+        {
+            world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
+        }
+        guard let (key, _) = decidingLevel(of: app) else { return }
+        watch.beginLevel(key, at: runningTime)
+        let isOver = now.attempt.outcome == .expired
+        if isOver { watch.wishes.over.insert(key) }
+        if now.attempt.outcome == .applied, !world.controller.wasPutBack, watch.wishes.over.contains(key) {
+            world.fail(.limits, "\(name)/\(app.id): a level that was over is in force again")
+        }
+        if isOver, old?.attempt.outcome == .applied, old?.source == now.source, old?.received == now.received,
+            !told.isEmpty, !told.contains(where: { $0.why == .expired })
+        {
+            world.fail(.kept, "\(name)/\(app.id): a level has expired, and no change says so")
+        }
+    }
+
+    private func decidingLevel(of app: AppRecord) -> (Watch.LevelWishes.Key, Watch.LevelWishes.Document)? {
+        let record = app[.logLevel]
+        guard let source = record.source, let document = watch.wishes.documents[source],
+            document.revision == record.received
+        else { return nil }
+        return (Watch.LevelWishes.Key(app: app.id, address: source, change: document.change), document)
+    }
+}
+
+extension Watch {
+    /// The documents about log levels that stand, and what has become of them.
+    struct LevelWishes {
+        struct Document {
+            let change: Revision
+            let revision: Int64
+            let wish: LogLevelWish
+
+            /// Nil for one about something else.
+            init?(_ document: DesiredDocument) {
+                guard case .aspect(let value) = document.content, case .logLevel(let wish) = value.content else {
+                    return nil
+                }
+                change = document.change
+                revision = document.revision.number
+                self.wish = wish
+            }
+        }
+
+        struct Key: Hashable {
+            let app: AppID
+            let address: Address
+            let change: Revision
+        }
+
+        var documents: [Address: Document] = [:]
+        var records: [AppID: PolicyRecord] = [:]
+        /// Those whose time is over, and those whose code was typed.
+        var over: Set<Key> = []
+        var typed: Set<Key> = []
+
+        func isTyped(_ level: LogLevel, for app: AppID) -> Bool {
+            typed.contains { key in
+                guard key.app == app, let document = documents[key.address] else { return false }
+                return document.change == key.change && document.wish.level == level
+            }
+        }
+    }
+}
