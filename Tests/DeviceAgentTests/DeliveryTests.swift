@@ -4,6 +4,28 @@ import Testing
 
 @Suite("What an app is told, and when")
 struct DeliveryTests {
+    @Test("another reason for the same authorization is told, and what the app has answered stands")
+    func reason() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        device.frames = []
+        try device.apply(.all, mail, .auth, .auth(.unauthorized, ""))
+        let told = device.frames.compactMap { frame -> (number: Int64, reason: AuthReason)? in
+            if case .deliver(let number, .policy(.auth, let reason)) = frame { (number, reason) } else { nil }
+        }
+        #expect(told.map(\.reason) == [.policy])
+        #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
+        device.frames = []
+        try device.handle(.frame(link, .delivered(try #require(told.first).number)))
+        #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
+        try device.restart()
+        try device.connect()
+        try device.launch(mail)
+        #expect(!device.frames.contains { if case .deliver(_, .policy(.auth, _)) = $0 { true } else { false } })
+    }
+
     @Test("the first launch delivers ready and then every state, authorization last when it is a gain")
     func firstLaunch() throws {
         var device = try TestDevice()

@@ -94,6 +94,12 @@ package struct AppRecord: Hashable, Sendable {
         return authState == .authorized && hasKeys && !isLocked ? .available : .unavailable
     }
 
+    /// Whether the app has to be told of a policy: another value, or another reason for its authorization.
+    func mustTell(_ policy: Policy) -> Bool {
+        if self[policy].mustTell { return true }
+        return policy == .auth && self[.auth].told?.reason.map { $0 != authReason } ?? false
+    }
+
     package var properties: AppProperties {
         AppProperties(
             managed: managed, authReason: authReason, availability: availability, values: policies.map(\.value))
@@ -171,6 +177,8 @@ package struct AppRecord: Hashable, Sendable {
         for index in policies.indices where policies[index].told.map({ $0.value != policies[index].value }) ?? false {
             policies[index].told = nil
         }
+        let reason = authReason
+        self[.auth].told?.reason = reason
         if managedTold.told != managed { managedTold.told = nil }
         if availabilityTold.told != availability { availabilityTold.told = nil }
     }

@@ -194,18 +194,20 @@ extension DeviceCore {
         processes[app.id]?.awaitsRetirement = false
         let number = nextNumber(&app)
         let value = PolicyValue.auth(.retired, message: Self.selfRetired)
-        app[.auth].sent = PolicyRecord.Told(number: number, revision: app[.auth].received, value: value)
+        app[.auth].sent = PolicyRecord.Told(
+            number: number, revision: app[.auth].received, value: value, reason: .selfRetired)
         batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: .selfRetired))))
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {
-        guard app[policy].mustTell, app[policy].sent == nil else { return }
+        guard app.mustTell(policy), app[policy].sent == nil else { return }
         let number = nextNumber(&app)
         let value = app[policy].value
+        let reason = policy == .auth ? app.authReason : nil
         app[policy].sent = PolicyRecord.Told(
-            number: number, revision: app[policy].received, value: value, isSubstitute: app[policy].problem != nil)
-        let reason = policy == .auth ? app.authReason : .none
-        batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: reason))))
+            number: number, revision: app[policy].received, value: value, isSubstitute: app[policy].problem != nil,
+            reason: reason)
+        batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: reason ?? .none))))
     }
 
     private mutating func tellAvailability(_ app: inout AppRecord, _ link: LinkID) {

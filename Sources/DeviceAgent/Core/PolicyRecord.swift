@@ -13,6 +13,8 @@ package struct PolicyRecord: Hashable, Sendable {
         /// delivered, or what the app answered.
         var outcome: Outcome = .delivered
         var message: String?
+        /// Why an authorization is what it is; nil for other policies, and where an earlier version has told it.
+        var reason: AuthReason?
     }
 
     /// In force: what the agent enforces and the app is (to be) told.
@@ -106,7 +108,11 @@ package struct PolicyRecord: Hashable, Sendable {
 
     /// The app's callback for `number` has returned. Returns whether that was news.
     mutating func returned(_ number: Int64) -> Bool {
-        guard let sent, sent.number == number else { return false }
+        guard var sent, sent.number == number else { return false }
+        // Told once more, for another reason: the answer stands.
+        if let told, told.value == sent.value, told.revision == sent.revision {
+            (sent.outcome, sent.message) = (told.outcome, told.message)
+        }
         told = sent
         self.sent = nil
         return true

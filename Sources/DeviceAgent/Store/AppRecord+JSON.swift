@@ -158,6 +158,7 @@ extension PolicyRecord.Told: JSONWritable {
         var isSubstitute = false
         var outcome = Outcome.delivered
         var message: String?
+        var reason: AuthReason?
         try reader.object { name, member in
             switch name {
             case "number": number = try member.integer()
@@ -166,12 +167,14 @@ extension PolicyRecord.Told: JSONWritable {
             case "isSubstitute": isSubstitute = try member.bool()
             case "outcome": outcome = try member.value()
             case "message": message = try member.string()
+            case "reason": reason = try member.value()
             default: break
             }
         }
         self.init(
             number: try required(number, "number"), revision: try required(revision, "revision"),
-            value: try required(value, "value"), isSubstitute: isSubstitute, outcome: outcome, message: message)
+            value: try required(value, "value"), isSubstitute: isSubstitute, outcome: outcome, message: message,
+            reason: reason)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -182,6 +185,7 @@ extension PolicyRecord.Told: JSONWritable {
             writer.member("isSubstitute", isSubstitute)
             writer.member("outcome", outcome)
             writer.member("message", ifPresent: message)
+            writer.member("reason", ifPresent: reason)
         }
     }
 }

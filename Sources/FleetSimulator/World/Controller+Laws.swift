@@ -94,6 +94,28 @@ extension Presence {
 }
 
 extension Controller {
+    /// The times that are signed rise, across restarts and whatever is done to the clock: devices take a lower one for a
+    /// replay.
+    func checkSigned(_ topic: String, _ payload: [UInt8]) {
+        let clock: ControllerClock? =
+            switch Address(topic: topic, in: SimulatedFleet.id) {
+            case .heartbeat:
+                (try? SignedDocument(wire: payload)).flatMap {
+                    try? Heartbeat(json: $0.payload, limit: SignedDocument.maximumSize).clock
+                }
+            case .hello:
+                (try? SignedDocument(wire: payload)).flatMap {
+                    try? Hello(json: $0.payload, limit: SignedDocument.maximumSize).clock
+                }
+            default: nil
+            }
+        guard let clock else { return }
+        if let signed, (clock.epoch, clock.at) <= signed {
+            world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
+        }
+        signed = (clock.epoch, clock.at)
+    }
+
     /// Who is shown as connected has spoken, and who has spoken last is shown.
     func checkPresences() {
         guard watch.isNew, isUp, world.violation == nil else { return }

@@ -31,6 +31,8 @@ final class Controller: BusClient {
     private var backedUpNote: StorePosition?
     /// A backup was put back, and the controller has not noticed yet.
     private(set) var isFromBackUp = false
+    /// The newest time that was signed; nil where a backup has lost it.
+    var signed: (epoch: Int64, at: Timestamp)?
     private(set) var putBacks = 0
     var wasPutBack: Bool { putBacks > 0 }
     /// The incarnations that the home has given out.
@@ -188,6 +190,7 @@ final class Controller: BusClient {
         (store, desired) = (copy, backedUpDesired)
         orders = [:]
         removed = [:]
+        signed = nil
         isFromBackUp = true
         putBacks += 1
         world.after(1_000) { [unowned self] in start(isRestoring: false) }
@@ -342,6 +345,7 @@ final class Controller: BusClient {
                 guard let connection else { continue }
                 world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: 0, on: connection)
             case .publish(let topic, let payload, let retain):
+                checkSigned(topic, payload)
                 guard let connection else { continue }
                 if topic == Self.heartbeats { beatAt = world.now }
                 if world.schedule.broker == .lossy, Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }

@@ -39,7 +39,8 @@ struct Conversation {
     /// The agent was about to send something, and does not know whether it did.
     mutating func mayHaveSent(_ frame: AgentFrame) {
         switch frame {
-        case .ready(let properties): settled = settled.filter { properties.isSame($0.value) }
+        case .ready(let properties):
+            settled = settled.filter { properties.isSame($0.value) && properties.hasReason(of: $0.value) }
         case .deliver(_, let delivery): settled[delivery.kind] = nil
         default: break
         }
@@ -50,11 +51,11 @@ struct Conversation {
         switch frame {
         case .ready(let properties):
             // With its ready an app is told everything else.
-            settled = settled.filter { properties.isSame($0.value) }
+            settled = settled.filter { properties.isSame($0.value) && properties.hasReason(of: $0.value) }
             newest = [:]
             return nil
         case .deliver(let number, let delivery):
-            let isAgain = settled.removeValue(forKey: delivery.kind).map(delivery.says) ?? false
+            let isAgain = settled.removeValue(forKey: delivery.kind).map { $0 == delivery } ?? false
             newest[delivery.kind] = (number, delivery)
             return isAgain ? "told again what it has taken: \(delivery)" : nil
         default: return nil
@@ -67,6 +68,7 @@ struct Conversation {
         case .register(let registration):
             if install != registration.install {
                 settled = [:]
+                unstored = []
                 hadReady = false
                 isReadyStored = false
             }
@@ -113,16 +115,6 @@ struct Conversation {
     }
 }
 
-extension Delivery {
-    /// Whether both say the same; the reason of an authorization aside.
-    fileprivate func says(_ other: Delivery) -> Bool {
-        switch (self, other) {
-        case (.policy(let value, _), .policy(let other, _)): value == other
-        default: self == other
-        }
-    }
-}
-
 extension AppProperties {
     /// Whether an app with these has what a delivery says.
     func isSame(_ delivery: Delivery) -> Bool {
@@ -131,5 +123,10 @@ extension AppProperties {
         case .managed(let value): managed == value
         case .availability(let value): availability == value
         }
+    }
+
+    /// Whether the reason of an authorization is that of a delivery.
+    func hasReason(of delivery: Delivery) -> Bool {
+        if case .policy(.auth, let reason) = delivery { authReason == reason } else { true }
     }
 }

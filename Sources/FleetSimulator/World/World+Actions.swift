@@ -191,7 +191,8 @@ extension World {
         case .auth:
             switch variant {
             case 0...2: return DesiredValue(.auth(.authorized, message: variant == 0 ? "" : "Welcome \(variant)."))
-            case 3...4: return DesiredValue(.auth(.unauthorized, message: "Ask \(variant)."))
+            case 3...4:
+                return DesiredValue(.auth(.unauthorized, message: variant == 3 ? "" : "Ask \(variant)."))
             default: return DesiredValue(.auth(.retired, message: "Gone."))
             }
         case .dlp:

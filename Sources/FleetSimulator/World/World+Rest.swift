@@ -25,6 +25,7 @@ extension World {
             }
             if isForgotten(wishes) { return }
             checkLosses()
+            checkBroker(wishes)
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
             }
@@ -59,6 +60,22 @@ extension World {
         } catch {
             fail(.total, "\(error)")
         }
+    }
+
+    /// The broker shows a device that comes what is wanted, byte for byte, and nothing else.
+    private func checkBroker(_ wishes: [FleetStore.Wish]) {
+        // One that drops may have dropped what tells of it.
+        guard schedule.broker != .lossy else { return }
+        let prefix = Address.prefix(of: SimulatedFleet.id) + "desired/"
+        var kept = broker.retained.filter { $0.key.hasPrefix(prefix) }
+        for wish in wishes where kept.removeValue(forKey: wish.address.topic(in: SimulatedFleet.id)) != wish.wire {
+            fail(.convergence, "the broker does not hold what is wanted at \(wish.address.path)")
+        }
+        let trust = fleet.identities[controller.renewals].trustWire
+        if kept.removeValue(forKey: Address.trust.topic(in: SimulatedFleet.id)) != trust {
+            fail(.convergence, "the broker does not hold the trust document")
+        }
+        if let topic = kept.keys.min() { fail(.convergence, "the broker holds \(topic), which nobody wants") }
     }
 
     private var members: [Machine] { machines.filter { !$0.isRemoved } }
