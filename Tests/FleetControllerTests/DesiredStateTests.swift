@@ -163,7 +163,7 @@ struct DesiredStateTests {
         #expect(texts.contains { $0.contains("till-1 is not known") })
         let deletion = try world.body(
             .delete, #"{"documents":[{"app":"com.example.mail","target":"group/kiosk","aspect":"auth"}]}"#)
-        #expect(deletion["warnings"]?.arrayValue?.first?.stringValue?.contains("only a later auth document") == true)
+        #expect(deletion["warnings"]?.arrayValue?.first?.stringValue?.contains("changed after it decides") == true)
         let limits = try world.body(
             .apply,
             #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"secure-services","value":{"offline":{"blockAfter":60,"wipeAfter":50}}}]}"#

@@ -101,8 +101,8 @@ extension DesiredChange {
         try warnOfRetirement(of: selector.app, besides: selector.layer)
         if document.isRetired {
             warn(
-                "deleting the retirement of \(selector.app) for \(selector.layer) releases no app that was retired:"
-                    + " only a later auth document does")
+                "deleting the retirement of \(selector.app) for \(selector.layer) releases an app that was retired only where"
+                    + " another auth document that was changed after it decides")
         }
     }
 
