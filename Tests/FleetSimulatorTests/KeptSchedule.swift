@@ -276,5 +276,29 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(420_710, .forge(1, .withheld)), .init(420_925, .renewTrust),
                     .init(1_801_245, .forge(2, .overwritten)),
                 ])),
+        KeptSchedule(
+            what: "such a device is asked until what is new may not be under way any more",
+            schedule: Schedule(
+                seed: 226_174_029_355_706, devices: 2, apps: 1, broker: .hostile,
+                steps: [
+                    .init(181_666, .forge(1, .withheld)), .init(186_841, .cutController(noticedAfter: 0)),
+                    .init(332_882, .request(0, .group(0, priority: 0, members: 3))),
+                    .init(
+                        1_720_396, .request(0, .apply(app: 0, .group(0), aspect: 2, variant: 2, isBased: false))),
+                ])),
+        KeptSchedule(
+            what: "a level whose time is over ends while a newer document waits to be certain",
+            schedule: Schedule(
+                seed: 3_216_567_447_286_283, devices: 1, apps: 3,
+                steps: [
+                    .init(1_892, .renewTrust),
+                    .init(4_193, .request(1, .apply(app: 1, .all, aspect: 4, variant: 1, isBased: false))),
+                    .init(4_223, .renewTrust), .init(4_236, .enterCode(0, 1, isRight: true)),
+                    .init(6_276, .reboot(0)),
+                    .init(6_288, .request(1, .apply(app: 1, .group(1), aspect: 4, variant: 5, isBased: false))),
+                    .init(7_314, .request(1, .apply(app: 2, .all, aspect: 4, variant: 1, isBased: false))),
+                    .init(8_431, .request(1, .apply(app: 2, .device(0), aspect: 4, variant: 2, isBased: false))),
+                    .init(9_608, .crashBroker(downFor: 1_002)), .init(10_670, .reboot(0)),
+                ])),
     ]
 }

@@ -26,7 +26,8 @@ struct Collector {
     private(set) var lost: [DeviceID: (presence: Presence, lost: Set<Hello.Lost>)] = [:]
     /// Devices that have shown to have the documents that they should.
     private(set) var intact: Set<DeviceID> = []
-    /// Devices that are shown with ``DeviceWarning/hasOthers`` and have a new connection: it may have brought what they lacked.
+    /// Devices that are shown with ``DeviceWarning/hasOthers`` and may have what they lacked by now: they have a new
+    /// connection, or do not tell yet.
     private(set) var doubted: Set<DeviceID> = []
     /// Through which number the events are stored of each boot that sent some.
     private(set) var marks: [MarkedBoot: Int64] = [:]
@@ -125,6 +126,8 @@ struct Collector {
                 if isIntact == true {
                     intact.insert(name)
                     if device.warning == DeviceWarning.hasOthers { device.warning = nil }
+                } else if isIntact == nil, device.warning == DeviceWarning.hasOthers {
+                    doubted.insert(name)
                 }
                 var lost: Set<Hello.Lost> = isIntact == false ? [.documents] : []
                 if try hasReportedMore(presence, device) { lost.insert(.statuses) }

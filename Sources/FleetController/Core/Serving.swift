@@ -46,7 +46,7 @@ struct Serving {
         for device in collector.gone { forget(device) }
         for (device, presence) in collector.arrived { greet(device, presence) }
         for device in collector.intact { deaf[device] = nil }
-        for device in collector.doubted { ask(device, lost: []) }
+        for device in collector.doubted where later[device] == nil { later[device] = [] }
         unsaid.merge(collector.marks) { $1 }
         return collector.lost.filter { tell($0.key, $0.value.presence, lost: $0.value.lost) }.keys.sorted()
     }
