@@ -66,7 +66,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "fleet-agent",
-            dependencies: ["DeviceAgent", .argumentParser, .logging, .serviceLifecycle, .unixSignals],
+            dependencies: ["DeviceAgent", "FleetProtocol", .argumentParser, .logging, .serviceLifecycle, .unixSignals],
             swiftSettings: settings),
         .executableTarget(
             name: "sample-app", dependencies: ["AppConnect", "FleetProtocol", .argumentParser, .logging],
@@ -83,7 +83,8 @@ let package = Package(
         .executableTarget(
             name: "fleet-controller",
             dependencies: [
-                "FleetController", "FleetHome", .argumentParser, .logging, .serviceLifecycle, .unixSignals,
+                "FleetController", "FleetHome", "FleetProtocol", .argumentParser, .logging, .serviceLifecycle,
+                .unixSignals,
             ],
             swiftSettings: settings),
         .target(

@@ -1,5 +1,6 @@
 package import ArgumentParser
 import FleetHome
+import FleetProtocol
 import Foundation
 
 /// The operator's tool: the root of its commands.

@@ -1,5 +1,6 @@
 package import ArgumentParser
 import FleetHome
+import FleetProtocol
 
 /// `fleet-sim`: simulated fleets, to size a deployment and to prove the protocol.
 package struct Simulator: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 public import ArgumentParser
 import DeviceAgent
+import FleetProtocol
 import Glibc
 public import Logging
 import ServiceLifecycle
@@ -16,7 +17,7 @@ struct FleetAgent: AsyncParsableCommand {
               fleet-agent code --config /etc/fleetbus/agent.json --app com.example.mail
             """,
         // As presence says it: fleet-agent/0.1.0.
-        version: String(AgentService.version.split(separator: "/").last ?? ""), subcommands: [Run.self, Code.self])
+        version: fleetbusVersion, subcommands: [Run.self, Code.self])
 }
 
 extension FleetAgent {

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import FleetController
 import FleetHome
+import FleetProtocol
 import Foundation
 public import Logging
 import ServiceLifecycle

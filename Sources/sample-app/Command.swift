@@ -16,7 +16,7 @@ struct Command: ParsableCommand {
             \(Input.usage.joined(separator: "\n"))
 
             It ends on quit, SIGTERM and SIGINT; the end of standard input does not end it.
-            """)
+            """, version: fleetbusVersion)
 
     @Option(help: "The path of the agent's socket.")
     var socket: String

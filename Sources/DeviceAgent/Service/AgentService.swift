@@ -10,7 +10,7 @@ import Synchronization
 /// A device's agent: the core with its store, its keys, its broker and its apps. Runs until it is shut down gracefully, or
 /// until something fails that it cannot do without.
 package final class AgentService: Service {
-    package static let version = "fleet-agent/0.1.0"
+    package static let version = "fleet-agent/\(fleetbusVersion)"
 
     private let configuration: AgentConfiguration
     private let logger: Logger

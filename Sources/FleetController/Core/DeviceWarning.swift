@@ -20,7 +20,7 @@ enum DeviceWarning {
     }
 
     static func isNotEnrolled(_ device: DeviceID) -> String {
-        "is not enrolled any more: taken out of the fleet after the backup of this database (run 'fleetctl device remove"
-            + " \(device)' again), or a registry restored from a backup"
+        "is not enrolled any more: taken out of the fleet while this controller was away, or after the backup that this"
+            + " database is (run 'fleetctl device remove \(device)' again), or a registry restored from a backup"
     }
 }
