@@ -27,8 +27,8 @@ final class AppProcess {
     private(set) var watch = AppWatch()
     /// The policies for which this installation, or the library for it, has answered.
     private(set) var answered: Set<Policy> = []
-    /// What this launch calls its library.
-    var sdk: String { "sim/\(launch)" }
+    /// What this launch calls its library: an update of the app seldom brings another one.
+    var sdk: String { "sim/\(launch / 3)" }
 
     typealias LinkNumber = Int64
 

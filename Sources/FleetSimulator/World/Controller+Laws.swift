@@ -110,6 +110,12 @@ extension Controller {
             default: nil
             }
         guard let clock else { return }
+        if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id),
+            let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,
+            !machine.isRemovalUnfinished, machine.enrolment == nil
+        {
+            world.fail(.gone, "the controller greets \(device), which was taken out")
+        }
         if let signed, (clock.epoch, clock.at) <= signed {
             world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
         }
@@ -136,7 +142,9 @@ extension Controller {
         for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
         }
-        for device in watch.present.keys.sorted() where !online.contains(device) && enrolments[device] != nil {
+        for (device, said) in watch.present.sorted(by: { $0.key < $1.key }) where !online.contains(device) {
+            // Enrolled again meanwhile: what runs as an earlier incarnation can connect no more.
+            guard let enrolled = enrolments[device], said.incarnation >= enrolled else { continue }
             if world.machines.contains(where: { $0.id == device && $0.removalMayFollowUntil > world.now }) { continue }
             world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
         }

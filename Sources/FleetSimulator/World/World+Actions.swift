@@ -209,8 +209,8 @@ extension World {
             switch variant {
             case 0: value.passcode = .init(isRequired: true)
             case 1: value.isLocked = true
-            // Longer than from one heartbeat to the next.
-            case 2: value.offline = .init(blockAfter: 5_000_000)
+            // Longer than most worlds last, and less than somebody may set a clock ahead.
+            case 2: value.offline = .init(blockAfter: 3_000)
             case 3: value.offline = .init(blockAfter: 90)
             case 4: value.offline = .init(blockAfter: 80, wipeAfter: 150)
             case 5: value.offline = .init(wipeAfter: 100)
