@@ -95,7 +95,7 @@ extension Presence {
 
 extension Controller {
     /// The times that are signed rise, across restarts and whatever is done to the clock: devices take a lower one for a
-    /// replay.
+    /// replay. Nobody is greeted who was taken out.
     func checkSigned(_ topic: String, _ payload: [UInt8]) {
         let clock: ControllerClock? =
             switch Address(topic: topic, in: SimulatedFleet.id) {

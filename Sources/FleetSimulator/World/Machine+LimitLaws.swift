@@ -1,0 +1,124 @@
+import DeviceAgent
+import FleetProtocol
+
+/// The laws of contact, of what is retired, and of what may be without certainty.
+extension Machine {
+    /// What counts as contact is what is contact: a later word of the controller's, on a connection that it has greeted.
+    func checkContact(_ core: DeviceCore, _ events: [DeviceEvent]) {
+        let contact = core.state.contact
+        let isNew = contact != watch.noted
+        watch.noted = contact
+        // What had come before the connection ended was looked at with its end.
+        let isEnding = events.contains { event in
+            switch event {
+            case .connected, .disconnected: true
+            default: false
+            }
+        }
+        if isEnding { return }
+        if isNew, !watch.isInContact { world.fail(.limits, "\(name) takes for contact what is none") }
+        if watch.isInContact, contact?.running != core.state.running.total {
+            world.fail(.limits, "\(name) is in contact, and has not noted it")
+        }
+    }
+
+    /// How late a limit may be noticed: running time is looked at when it is due, the wall clock with the next tick.
+    private static let (tolerance, wallTolerance): (Int64, Int64) = (2_000, 62_000)
+
+    func checkLimits(_ core: DeviceCore, _ contact: Watch.Contact) {
+        let known = watch.apart(contact, at: runningTime).known
+        let wall = clock.wall.milliseconds - contact.wall.milliseconds
+        for app in core.state.apps.values {
+            // A limit that comes when it has passed already is looked at with the next tick; contact may come before.
+            guard app.latch == nil, let offline = app.secureServices.offline,
+                world.now >= (watch.limitsSince[app.id] ?? 0) + Self.wallTolerance
+            else { continue }
+            if let limit = offline.wipeAfter, known >= limit * 1_000 + Self.tolerance {
+                world.fail(.limits, "\(name)/\(app.id): not wiped after \(known / 1_000) s without contact")
+            }
+            guard let limit = offline.blockAfter, app.authState == .authorized else { continue }
+            let isLateByWall =
+                wall >= limit * 1_000 + Self.wallTolerance && world.now >= (wallSetAt ?? 0) + Self.wallTolerance
+            if known >= limit * 1_000 + Self.tolerance || isLateByWall {
+                world.fail(
+                    .limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")
+            }
+        }
+    }
+
+    /// A retirement gives way to a later one, and ends by what was changed after it.
+    func checkLatch(_ app: AppRecord, was old: AppRecord) {
+        guard let before = old.latch, app.latch != before, app.latch?.reason != .selfRetired else { return }
+        let later = (watch.authorizations[app.id] ?? [:]).filter { $0.key > before.change }
+        let isByDocument = app.latch.map { later[$0.change] == .retired } ?? later.values.contains { $0 != .retired }
+        guard !isByDocument else { return }
+        let now = app.latch.map { "by \($0.change)" } ?? "not"
+        world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")
+    }
+
+    /// What a device latches by itself gives way to what was changed after all that it knew of: it is latched as late as that.
+    func checkOwnLatch(_ app: AppRecord, was old: AppRecord) {
+        guard let latch = app.latch, old.latch?.reason != latch.reason, latch.reason != .policy, !wasPutBack,
+            latch.change < watch.highest
+        else { return }
+        world.fail(.latched, "\(name)/\(app.id): latched at \(latch.change), and knew of \(watch.highest)")
+    }
+
+    /// Written again, beside the product's own: what needs no certainty.
+    static func isStricter(_ new: PolicyValue, than old: PolicyValue) -> Bool {
+        func isWithin(_ new: (isAll: Bool, apps: [AppID]), _ old: (isAll: Bool, apps: [AppID])) -> Bool {
+            old.isAll || !new.isAll && Set(new.apps).isSubset(of: old.apps)
+        }
+        func isLater(_ new: Int64?, _ old: Int64?) -> Bool { (new ?? .max) > (old ?? .max) }
+        return switch (old, new) {
+        case (.openIn(let old, let oldApps), .openIn(let new, let newApps)):
+            isWithin(
+                (new == .authorized, new == .whitelist ? newApps : []),
+                (old == .authorized, old == .whitelist ? oldApps : []))
+        case (.openFrom(let old, let oldApps), .openFrom(let new, let newApps)):
+            isWithin(
+                (new == .authorized, new == .whitelist ? newApps : []),
+                (old == .authorized, old == .whitelist ? oldApps : []))
+        case (.pasteboard(let old), .pasteboard(let new)):
+            old == .authorized || new == .unauthorized || old == new
+        case (.secureServices(let old), .secureServices(let new)):
+            (new.isLocked || !old.isLocked) && !isLater(new.offline?.blockAfter, old.offline?.blockAfter)
+                && !isLater(new.offline?.wipeAfter, old.offline?.wipeAfter)
+        default: new.isTightening(of: old)
+        }
+    }
+
+    /// The retirement that is in force is latched, or a later one: nothing that is older ends it. What a restored controller
+    /// has signed again may be an earlier change than the one it has forgotten.
+    func checkIsLatched(_ app: AppRecord) {
+        guard !world.controller.wasPutBack, app.authState == .retired, app.authReason == .policy,
+            app[.auth].problem == nil, let source = app[.auth].source, let change = watch.changes[source],
+            watch.authorizations[app.id]?[change] == .retired,
+            app.latch.map({ $0.change < change }) ?? true
+        else { return }
+        let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
+        world.fail(.latched, "\(name)/\(app.id): retired by \(source.path), changed at \(change), and \(latch)")
+    }
+
+    /// What is out of contact by its own account has been so for long enough.
+    func checkOutOfContact(_ app: AppRecord, was old: AppRecord) {
+        guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack else { return }
+        guard let contact = watch.contact else {
+            return world.fail(.limits, "\(name)/\(app.id): out of contact, and there has been none")
+        }
+        let most = watch.apart(contact, at: runningTime).most
+        let wall = clock.wall.milliseconds - contact.wall.milliseconds
+        // A limit that has come in this moment counts at once.
+        let limits = [old.secureServices.offline, app.secureServices.offline].compactMap { $0 }
+        if app.latch?.reason == .outOfContact, old.latch == nil {
+            guard let limit = limits.compactMap(\.wipeAfter).min(), most >= limit * 1_000 - 100 else {
+                return world.fail(.limits, "\(name)/\(app.id): wiped after \(most / 1_000) s without contact")
+            }
+        } else if app.latch == nil {
+            guard let limit = limits.compactMap(\.blockAfter).min(), max(most, wall) >= limit * 1_000 - 100 else {
+                return world.fail(
+                    .limits, "\(name)/\(app.id): blocked after \(max(most, wall) / 1_000) s without contact")
+            }
+        }
+    }
+}
