@@ -123,6 +123,39 @@ struct StatusTests {
         #expect((row.counts.overdue, row.offline) == (0, 0))
     }
 
+    @Test("a device that comes to a group, or an app to a device, has five minutes of its own, and gives nobody others")
+    func overdueOfNewcomers() throws {
+        let world = try World()
+        world.connect()
+        for device in [till, till2] {
+            world.online(device)
+            world.report(.fresh(device, mail, at: world.now))
+        }
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
+        try world.apply(mail, "group/kiosk", .config, #"{"values":{"a":"1"}}"#)
+        world.pass(seconds: 300)
+        #expect(try world.counts(mail, .config).counts.overdue == 1)
+        try world.body(.groupSet, #"{"group":"kiosk","add":["till-2"]}"#)
+        for seconds: Int64 in [0, 299] {
+            world.pass(seconds: seconds)
+            let counts = try world.counts(mail, .config).counts
+            #expect((counts.pending, counts.overdue) == (2, 1))
+            let progress = try world.body(
+                .progress, #"{"documents":[{"app":"com.example.mail","target":"group/kiosk","aspect":"config"}]}"#)
+            let row = try #require(progress["rows"]?.arrayValue?.first)
+            #expect(try StatusRow(json: row.json, limit: 10_000).counts == counts)
+        }
+        world.pass(seconds: 1)
+        #expect(try world.counts(mail, .config).counts.overdue == 2)
+        try world.apply(notes, "all", .config, #"{"values":{"a":"1"}}"#)
+        world.report(.fresh(till, notes, at: world.now))
+        world.pass(seconds: 3_600)
+        world.report(.fresh(till2, notes, at: world.now))
+        #expect(try world.counts(notes, .config).counts.overdue == 1)
+        world.pass(seconds: 300)
+        #expect(try world.counts(notes, .config).counts.overdue == 2)
+    }
+
     @Test("a status that goes back in order is not stored; a boot that goes back is a warning on the device")
     func order() throws {
         let world = try World()

@@ -113,7 +113,7 @@ extension ControllerCore {
 
     private mutating func keepHouse(_ turn: inout Turn) throws {
         let forgotten = try store.transaction { transaction in
-            try transaction.dropUnused()
+            try transaction.dropUnused(at: turn.now)
             // Not by a clock that somebody has just set to another year.
             guard schedule.isEven(for: Self.evenTime, at: turn.now) else { return [] as [Address] }
             try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))

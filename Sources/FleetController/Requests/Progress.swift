@@ -73,7 +73,9 @@ struct Progress {
                 guard let device = try transaction.device(name), let row = try transaction.tallied(app, on: device)
                 else { continue }
                 tally.add(row, policies: policies)
-                if row.connection == .online, device.since ?? now > recent { tally.excuse(row, policies: policies) }
+                if row.connection == .online, try transaction.ableSince(app, on: device) ?? now > recent {
+                    tally.excuse(row, policies: policies)
+                }
                 for policy in policies {
                     let outcome = tally.outcome(of: policy, shape: row.shape, overrides: row.overrides)
                     if !outcome.isFinal { add(device, app, policy, outcome) }

@@ -16,8 +16,11 @@ struct AppWishes: Sendable {
         /// The deciding document; nil for the default.
         let source: Address?
         let revision: Int64
-        /// Since when it is so.
+        /// Since when it is so; of a device-app that came into its class later, since then.
         let since: Timestamp
+
+        /// The default of a policy.
+        static func nothing(since: Timestamp) -> Self { Self(source: nil, revision: 0, since: since) }
     }
 
     let app: AppID
@@ -38,20 +41,18 @@ struct AppWishes: Sendable {
     /// What a device-app of `overrides` is to have of a policy.
     ///
     /// The first layer of the chain that says something decides; for `auth` the first that says retired, if one does.
-    func expectation(of policy: Policy, for overrides: OverrideClass, since classSince: Timestamp) -> Expectation {
-        guard let aspect = policy.aspect else { return Expectation(source: nil, revision: 0, since: classSince) }
+    func expectation(of policy: Policy, for overrides: OverrideClass) -> Expectation {
+        guard let aspect = policy.aspect else { return .nothing(since: .longAgo) }
         let chain = overrides.chain(of: aspect).compactMap { documents[Place(layer: $0, aspect: aspect)] }
         let live = chain.filter { !$0.isTombstone }
         guard let deciding = live.first(where: \.isRetired) ?? live.first else {
             // Nothing is said: since what was said before has been withdrawn.
-            return Expectation(
-                source: nil, revision: 0, since: max(classSince, chain.map(\.issuedAt).max() ?? classSince))
+            return .nothing(since: chain.map(\.issuedAt).max() ?? .longAgo)
         }
         // A retirement may have ended at any layer of the chain, and with it the right of its document to decide.
         let issuedAt = aspect == .auth ? chain.map(\.issuedAt).max() ?? deciding.issuedAt : deciding.issuedAt
         return Expectation(
-            source: .desired(deciding.layer, app, aspect), revision: deciding.revision,
-            since: max(classSince, issuedAt))
+            source: .desired(deciding.layer, app, aspect), revision: deciding.revision, since: issuedAt)
     }
 }
 
@@ -75,4 +76,9 @@ extension Outcome {
         case .pending, .delivered, .awaitingCode: false
         }
     }
+}
+
+extension Timestamp {
+    /// Before there was anything to answer.
+    fileprivate static let longAgo = Timestamp(milliseconds: 0)
 }

@@ -17,7 +17,7 @@ struct Tally {
 
     let wishes: AppWishes
     let shapes: [Int64: Shape]
-    let overrides: [Int64: (OverrideClass, since: Timestamp)]
+    let overrides: [Int64: OverrideClass]
     let now: Timestamp
 
     private struct Need: Hashable {
@@ -28,9 +28,7 @@ struct Tally {
     private var counts: [Policy: OutcomeCounts] = [:]
     private var offline: [Policy: Int64] = [:]
 
-    init(
-        wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: (OverrideClass, since: Timestamp)], now: Timestamp
-    ) {
+    init(wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: OverrideClass], now: Timestamp) {
         self.wishes = wishes
         self.shapes = shapes
         self.overrides = overrides
@@ -57,7 +55,7 @@ struct Tally {
         }
     }
 
-    /// Takes back from `overdue` rows that ``add(_:policies:)`` has counted, whose devices came online only just now.
+    /// Takes back from `overdue` rows that ``add(_:policies:)`` has counted, which could answer only since just now.
     mutating func excuse(_ rows: Rows, policies: [Policy]) {
         for policy in policies
         where !outcome(of: policy, shape: rows.shape, overrides: rows.overrides).isFinal
@@ -67,7 +65,7 @@ struct Tally {
         }
     }
 
-    /// Whether there is anything to take back: whoever came online lately has to be looked for.
+    /// Whether there is anything to take back: who could not answer before has to be looked for.
     var hasOverdue: Bool { counts.values.contains { $0.overdue > 0 } }
 
     func row(of policy: Policy) -> StatusRow {
@@ -82,8 +80,7 @@ struct Tally {
     private mutating func expectation(of policy: Policy, for id: Int64) -> AppWishes.Expectation {
         let need = Need(overrides: id, policy: policy)
         if let known = expectations[need] { return known }
-        let (known, since) = overrides[id] ?? (OverrideClass(), since: now)
-        let expectation = wishes.expectation(of: policy, for: known, since: since)
+        let expectation = wishes.expectation(of: policy, for: overrides[id] ?? OverrideClass())
         expectations[need] = expectation
         return expectation
     }

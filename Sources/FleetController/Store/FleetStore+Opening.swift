@@ -51,6 +51,8 @@ extension FleetStore {
             return try String.fetchOne(db, sql: "PRAGMA integrity_check(1)")
         }
         if let problem, problem != "ok" { throw Self.damaged(path, problem) }
+        let pageSize = try database.read { try Int64.fetchOne($0, sql: "PRAGMA page_size") } ?? 0
+        if Self.isCut(path, pageSize) { throw Self.damaged(path, "it ends in the middle of a page") }
         let (isNewer, isForeign) = try database.read { db in
             let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
             let tables = try String.fetchAll(
@@ -68,6 +70,15 @@ extension FleetStore {
                 "'\(path)' was made by a newer version of fleet-controller: install that version again, or \(Self.remedy)"
             )
         }
+    }
+
+    /// Whether the last page is not whole: SQLite reads the rest of it as zeros. What stands in a log is written once more.
+    private static func isCut(_ path: String, _ pageSize: Int64) -> Bool {
+        var (main, log) = (stat(), stat())
+        guard pageSize > 0, stat(path, &main) == 0, stat(path + "-wal", &log) != 0 || log.st_size == 0 else {
+            return false
+        }
+        return Int64(main.st_size) % pageSize != 0
     }
 
     private static let tablesQuery =

@@ -21,6 +21,7 @@ enum Schema {
                     ALTER TABLE removed_devices ADD COLUMN is_back INTEGER NOT NULL DEFAULT 0 CHECK (is_back IN (0, 1));
                     """)
         }
+        migrator.registerMigration("4 when device-apps were classed") { try $0.execute(sql: classed) }
         return migrator
     }
 
@@ -186,6 +187,20 @@ enum Schema {
         CREATE TRIGGER devices_forgotten BEFORE DELETE ON devices BEGIN
             DELETE FROM device_apps WHERE id BETWEEN OLD.id << 16 AND (OLD.id << 16) + 65535;
         END;
+        """
+
+    private static let classed = """
+        -- When a device-app came, or came into another class: what decides for it may be older than its being told so.
+        -- Kept for an hour or two.
+        CREATE TABLE classed (
+            id INTEGER PRIMARY KEY,
+            at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX classed_by_time ON classed (at);
+        CREATE TRIGGER device_apps_unclassed AFTER DELETE ON device_apps BEGIN
+            DELETE FROM classed WHERE id = OLD.id;
+        END;
+        ALTER TABLE classes DROP COLUMN since;
         """
 
     private static let eventsAndRequests = """

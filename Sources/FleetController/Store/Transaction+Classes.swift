@@ -25,16 +25,19 @@ extension FleetStore.Transaction {
         return result
     }
 
-    /// The id of a class; a new one counts from `time`.
-    func classID(_ overrides: OverrideClass, app: Int64, at time: Timestamp) throws -> Int64 {
+    func classID(_ overrides: OverrideClass, app: Int64) throws -> Int64 {
         let key = StoreCache.ClassKey(app: app, text: overrides.key)
         if let id = cache.classes[key] { return id }
-        try run(
-            "INSERT OR IGNORE INTO classes (app, key, since) VALUES (?, ?, ?)", [app, key.text, time.milliseconds])
+        try run("INSERT OR IGNORE INTO classes (app, key) VALUES (?, ?)", [app, key.text])
         let id = try number("SELECT id FROM classes WHERE app = ? AND key = ?", [app, key.text]) ?? 0
         if cache.classes.count >= 10_000 { cache.classes.removeAll() }
         cache.classes[key] = id
         return id
+    }
+
+    /// Notes when a device-app came, or into another class: it has its time to answer from then.
+    func noteClassed(_ id: Int64, at time: Timestamp) throws {
+        try run("INSERT OR REPLACE INTO classed (id, at) VALUES (?, ?)", [id, time.milliseconds])
     }
 
     /// Puts a device's apps, or one of them, into the classes that its layers now make.
@@ -44,10 +47,10 @@ extension FleetStore.Transaction {
             guard let appID = try appID(app, adding: false) else { continue }
             let id = device.row(of: appID)
             guard let present = try number("SELECT class FROM device_apps WHERE id = ?", [id]) else { continue }
-            let wanted = try classID(overrides(of: name, app: app), app: appID, at: time)
+            let wanted = try classID(overrides(of: name, app: app), app: appID)
             guard wanted != present else { continue }
             try run("UPDATE device_apps SET class = ? WHERE id = ?", [wanted, id])
-            try run("UPDATE classes SET since = max(since, ?) WHERE id = ?", [time.milliseconds, wanted])
+            try noteClassed(id, at: time)
         }
     }
 

@@ -26,7 +26,7 @@ extension FleetStore.Transaction {
         if database.changesCount > 0 { return true }
         if try self.order(of: status.app, on: device) != nil { return true }
         guard try appCount(of: device) < Presence.maximumApps else { return false }
-        let overrides = try classID(overrides(of: device.name, app: status.app), app: app, at: time)
+        let overrides = try classID(overrides(of: device.name, app: status.app), app: app)
         try run(
             """
             INSERT INTO device_apps (id, shape, class, incarnation, boot, seq, at, detail)
@@ -35,6 +35,7 @@ extension FleetStore.Transaction {
             [
                 id, shape, overrides, order.incarnation, order.boot, order.sequence, status.at.milliseconds, detail,
             ])
+        try noteClassed(id, at: time)
         return true
     }
 

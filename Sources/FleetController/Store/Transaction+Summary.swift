@@ -32,14 +32,14 @@ extension FleetStore.Transaction {
                     isTombstone: row[5], isRetired: row[6])
             })
         var shapes: [Int64: Shape] = [:]
-        var overrides: [Int64: (OverrideClass, since: Timestamp)] = [:]
+        var overrides: [Int64: OverrideClass] = [:]
         if let id = try appID(app, adding: false) {
             let inUse = "EXISTS (SELECT 1 FROM summary WHERE summary.shape = shapes.id AND summary.count > 0)"
             for row in try rows("SELECT id, key FROM shapes WHERE app = ? AND \(inUse)", [id]) {
                 shapes[row[0]] = Shape(key: [UInt8](blob: row[1]), app: app)
             }
-            for row in try rows("SELECT id, key, since FROM classes WHERE app = ?", [id]) {
-                overrides[row[0]] = (OverrideClass(key: row[1]) ?? OverrideClass(), Timestamp(milliseconds: row[2]))
+            for row in try rows("SELECT id, key FROM classes WHERE app = ?", [id]) {
+                overrides[row[0]] = OverrideClass(key: row[1])
             }
         }
         return Tally(wishes: wishes, shapes: shapes, overrides: overrides, now: now)
@@ -61,21 +61,36 @@ extension FleetStore.Transaction {
         }
     }
 
-    /// Of those, the ones whose devices are online only since `time` or later.
-    func summary(of app: AppID, onlineSince time: Timestamp) throws -> [Tally.Rows] {
+    /// Of those whose devices are online, the ones that could answer only since `time` or later: the device has come online,
+    /// or the device-app into its class.
+    func summary(of app: AppID, ableSince time: Timestamp) throws -> [Tally.Rows] {
         guard let id = try appID(app, adding: false) else { return [] }
         let session = try session()
         return try rows(
             """
             SELECT device_apps.shape, device_apps.class, count(*)
-            FROM devices JOIN device_apps ON device_apps.id = devices.id << 16 | ?
-            WHERE devices.since > ? AND devices.state = ?
+            FROM (
+                SELECT id << 16 | ?1 AS id FROM devices WHERE since > ?2
+                UNION SELECT id FROM classed WHERE at > ?2 AND id & 65535 = ?1
+            ) AS recent
+                JOIN device_apps ON device_apps.id = recent.id
+                JOIN devices ON devices.id = device_apps.id >> 16
+            WHERE devices.state = ?3
             GROUP BY device_apps.shape, device_apps.class
             """, [id, time.milliseconds, session]
         ).map { Tally.Rows(shape: $0[0], overrides: $0[1], state: session, connection: .online, count: $0[2]) }
     }
 
-    /// One device-app of a device, with the time since when the device is online.
+    /// Since when a device that is online could have answered for an app: it has come online then, or the device-app into
+    /// its class. Nil when that is long ago.
+    func ableSince(_ app: AppID, on device: DeviceRow) throws -> Timestamp? {
+        let classed = try appID(app, adding: false).flatMap {
+            try number("SELECT at FROM classed WHERE id = ?", [device.row(of: $0)])
+        }
+        return [device.since, classed.map(Timestamp.init(milliseconds:))].compactMap(\.self).max()
+    }
+
+    /// One device-app of a device.
     func tallied(_ app: AppID, on device: DeviceRow) throws -> Tally.Rows? {
         guard let id = try appID(app, adding: false),
             let row = try row("SELECT shape, class FROM device_apps WHERE id = ?", [device.row(of: id)])
@@ -96,8 +111,9 @@ extension FleetStore.Transaction {
         ).compactMap { row in try DeviceID(row[0] as String).flatMap { try device($0) } }
     }
 
-    /// Drops shapes and classes that no device-app has any more.
-    func dropUnused() throws {
+    /// Drops shapes and classes that no device-app has any more, and what has been in its class for an hour.
+    func dropUnused(at time: Timestamp) throws {
+        try run("DELETE FROM classed WHERE at <= ?", [time.advanced(bySeconds: -3_600).milliseconds])
         try run("DELETE FROM summary WHERE count = 0")
         try run("DELETE FROM shapes WHERE id NOT IN (SELECT shape FROM summary)")
         try run("DELETE FROM classes WHERE id NOT IN (SELECT class FROM summary)")

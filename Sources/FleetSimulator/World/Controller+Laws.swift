@@ -5,6 +5,8 @@ import FleetProtocol
 struct PresenceWatch {
     /// What each device has said that has said itself that it is there, and has not left since.
     private(set) var present: [DeviceID: Presence] = [:]
+    /// When each of those said so first.
+    private(set) var presentSince: [DeviceID: Int64] = [:]
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
     /// Of which start of theirs the newest reports are.
@@ -43,7 +45,10 @@ struct PresenceWatch {
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
-                if present.updateValue(said, forKey: device)?.connection != said.connection { changed.insert(device) }
+                if present.updateValue(said, forKey: device)?.connection != said.connection {
+                    changed.insert(device)
+                    presentSince[device] = now
+                }
             case .offline:
                 if announced[device]?.connection == said.connection { announced[device] = nil }
                 guard let known = present[device] else { return }
@@ -203,7 +208,9 @@ extension Controller {
             isChanged = isChanged || request.verb.isChange
             if request.notAfter < clock { world.fail(.answered, "a request was done after its time") }
         }
-        if isChanged { checkDesired() }
+        guard isChanged else { return }
+        checkDesired()
+        layers.look(at: desired, of: world, at: clock)
     }
 
     func checkDesired() {

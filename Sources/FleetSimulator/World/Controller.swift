@@ -58,6 +58,8 @@ final class Controller: BusClient {
     /// What its store must say is desired, and what its backup must.
     var desired = DesiredModel()
     private var backedUpDesired = DesiredModel()
+    /// Since when each device-app is told by the layers that speak to it now.
+    var layers = LayersWatch()
     private(set) var phase = Phase.offline
     /// It was started with --restored, and has not begun its epoch yet.
     private var isRestoring = false

@@ -79,6 +79,19 @@ struct DesiredModel {
 
     func members(of group: GroupID) -> Set<DeviceID> { groups[group]?.members ?? [] }
 
+    /// The layers besides `all` that say something to an app on a device, by aspect, highest precedence first.
+    func layers(of app: AppID, on device: DeviceID) -> [Aspect: [Layer]] {
+        let groups = groups.filter { $0.value.members.contains(device) }
+            .sorted { ($1.value.priority, $0.key) < ($0.value.priority, $1.key) }
+        let layers = [.device(device)] + groups.map { Layer.group($0.key) }
+        var result: [Aspect: [Layer]] = [:]
+        for aspect in Aspect.allCases {
+            let live = layers.filter { values[.desired($0, app, aspect)] != nil }
+            if !live.isEmpty { result[aspect] = live }
+        }
+        return result
+    }
+
     // MARK: Changes
 
     private func results(_ answer: JSONValue) throws -> [ChangeResult] {

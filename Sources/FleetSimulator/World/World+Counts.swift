@@ -73,7 +73,7 @@ extension World {
                 real[status.app, default: CountedApp()].policies[policy, default: Counted()].outcomes.count(outcome)
                 guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
                 real[status.app]?.waiting.insert(.init(device: status.device, policy: policy))
-                try real[status.app]?.policies[policy]?.waits(for: status.device, since: wanted?.issuedAt, in: self)
+                try real[status.app]?.policies[policy]?.waits(for: status, policy, since: wanted?.issuedAt, in: self)
             }
         }
         return real
@@ -113,20 +113,36 @@ extension World {
 }
 
 extension Counted {
-    /// A device has still to answer, to what was said `since` then.
-    fileprivate mutating func waits(for device: DeviceID, since: Timestamp?, in world: World) throws {
-        let controller = world.controller
+    /// A device-app has still to answer, to what was said `since` then.
+    fileprivate mutating func waits(
+        for status: Status, _ policy: Policy, since: Timestamp?, in world: World
+    ) throws {
+        let (controller, device) = (world.controller, status.device)
+        let classed = controller.layers.since(status, at: controller.clock)
         // What it has not read yet, or has lost with its connection, may say who is there.
         guard controller.isIdle else {
-            overdue = 0...overdue.upperBound + 1
+            overdue = overdue.lowerBound...overdue.upperBound + 1
             offline = offline.lowerBound...offline.upperBound + 1
             return
         }
-        var isLate = since.map { $0.advanced(bySeconds: 300) <= controller.clock } ?? true
-        if let arrived = controller.watch.arrived[device], controller.isPunctual {
-            isLate = isLate && arrived + 300_000 <= world.now
+        func isLongAgo(_ time: Timestamp) -> Bool { time.advanced(bySeconds: 300) <= controller.clock }
+        var mayBeLate = since.map(isLongAgo) ?? true
+        var mustBeLate = false
+        if controller.isPunctual {
+            // An operator may have been answered at the second time only.
+            mayBeLate = mayBeLate && classed.told.map { isLongAgo($0.advanced(bySeconds: -120)) } ?? true
+            if let arrived = controller.watch.arrived[device] {
+                mayBeLate = mayBeLate && arrived + 300_000 <= world.now
+            }
+            if controller.watch.present[device] != nil, let came = controller.watch.presentSince[device] {
+                mustBeLate =
+                    try came + 300_000 <= world.now && isLongAgo(classed.seen)
+                    && controller.lastIssued(to: device, status.app, policy).map(isLongAgo) ?? true
+            }
         }
-        if isLate, controller.watch.heard.contains(device) { overdue = 0...overdue.upperBound + 1 }
+        if mayBeLate, controller.watch.heard.contains(device) {
+            overdue = overdue.lowerBound + (mustBeLate ? 1 : 0)...overdue.upperBound + 1
+        }
         // That of a copy, or of an earlier start, may count for nothing.
         let isAnnounced = try controller.watch.announced[device].map { said in
             try controller.store.device(device).map {
@@ -135,5 +151,17 @@ extension Counted {
         }
         if isAnnounced != true { offline = offline.lowerBound...offline.upperBound + 1 }
         if controller.watch.gone.contains(device) { offline = offline.lowerBound + 1...offline.upperBound }
+    }
+}
+
+extension Controller {
+    /// When something about a policy was last said, or taken back, on a layer that may speak to a device.
+    fileprivate func lastIssued(to device: DeviceID, _ app: AppID, _ policy: Policy) throws -> Timestamp? {
+        guard let aspect = policy.aspect else { return nil }
+        let layers: [Layer] = try [.all, .device(device)] + store.groups(of: device).map { .group($0) }
+        let addresses = Set(layers.map { Address.desired($0, app, aspect) })
+        return try store.wishes().filter { addresses.contains($0.address) }
+            .compactMap { try DesiredDocument(payload: SignedDocument(wire: $0.wire).payload, in: SimulatedFleet.id) }
+            .map(\.issuedAt).max()
     }
 }

@@ -1,0 +1,36 @@
+import FleetController
+import FleetProtocol
+
+/// Since when each device-app is told by the layers that speak to it now, by the controller's clock: what decides for it may
+/// be much older.
+struct LayersWatch {
+    private struct Place: Hashable {
+        let device: DeviceID
+        let app: AppID
+    }
+
+    private var known: [Place: (layers: [Aspect: [Layer]], since: Timestamp)] = [:]
+    /// The incarnation as which each device-app was first seen to report, and when.
+    private var reported: [Place: (incarnation: Int64, at: Timestamp)] = [:]
+
+    /// An operator was answered that something is changed.
+    mutating func look(at desired: DesiredModel, of world: World, at now: Timestamp) {
+        for machine in world.machines {
+            for app in (0..<world.schedule.apps).map({ AppID(unchecked: "a\($0)") }) {
+                let place = Place(device: machine.id, app: app)
+                let layers = desired.layers(of: app, on: machine.id)
+                if layers != known[place]?.layers ?? [:] { known[place] = (layers, now) }
+            }
+        }
+    }
+
+    /// Since when it is so, as far as operators know, and when it was seen at the latest.
+    mutating func since(_ status: Status, at now: Timestamp) -> (told: Timestamp?, seen: Timestamp) {
+        let place = Place(device: status.device, app: status.app)
+        if reported[place]?.incarnation != status.order.incarnation {
+            reported[place] = (status.order.incarnation, now)
+        }
+        let told = known[place]?.since
+        return (told, [told, reported[place]?.at].compactMap(\.self).max() ?? now)
+    }
+}
