@@ -68,6 +68,21 @@ extension FleetStore {
         package let app: AppID
     }
 
+    /// Events that a device had dropped before they were stored.
+    package struct Gap: Hashable, Sendable {
+        package let device: DeviceID
+        package let boot: Int64
+        package let numbers: ClosedRange<Int64>
+    }
+
+    package func gaps() throws -> [Gap] {
+        try transaction { transaction in
+            try transaction.rows(
+                "SELECT devices.name, gaps.boot, first, last FROM gaps JOIN devices ON devices.id = gaps.device"
+            ).map { Gap(device: DeviceID(unchecked: $0[0]), boot: $0[1], numbers: $0[2]...$0[3]) }
+        }
+    }
+
     /// What is known of a device beside its apps.
     package struct KnownDevice: Hashable, Sendable {
         /// The newest that it has spoken of.

@@ -8,6 +8,8 @@ final class AppProcess {
     private(set) var session: AppSession?
     private var install: RandomID
     private var launch = 0
+    /// Nobody starts it.
+    private(set) var isClosed = false
     /// This process has had its ready.
     private(set) var wasReady = false
     private var isRunning = false
@@ -55,7 +57,7 @@ final class AppProcess {
     // MARK: The process
 
     func start() {
-        guard session == nil else { return }
+        guard session == nil, !isClosed else { return }
         launch += 1
         // Another version, which implements other callbacks.
         if launch > 1, updates.chance(20) { callbacks = Self.callbacks(&updates) }
@@ -74,6 +76,7 @@ final class AppProcess {
 
     func crash() {
         guard session != nil else { return }
+        if !world.isCalm, world.noise.chance(20) { stop() }
         world.say(name, "dies")
         session = nil
         closeLink()
@@ -81,6 +84,31 @@ final class AppProcess {
         world.after(world.isCalm ? 10 : world.noise.milliseconds(10...5_000)) { [unowned self] in
             if self.launch == launch { start() }
         }
+    }
+
+    /// It ends its session itself. After that it is called for nothing.
+    private func stop() {
+        world.say(name, "stops")
+        run { $0.stop() }
+        run { session in
+            let (call, effects) = session.next(for: callbacks)
+            if let call { world.fail(.quiet, "\(name): it has stopped, and is called: \(call)") }
+            return effects
+        }
+    }
+
+    /// Somebody closes it, and opens it again later.
+    func close() {
+        world.say(name, "is closed")
+        isClosed = true
+        end()
+        displays = []
+    }
+
+    func open() {
+        guard isClosed else { return }
+        isClosed = false
+        start()
     }
 
     /// Its machine is switched off for good.
@@ -156,7 +184,11 @@ final class AppProcess {
                 guard let link else { continue }
                 machine.linkClosed(link)
                 lostLink(link)
-            case .close: closeLink()
+            case .close:
+                guard let link else { continue }
+                self.link = nil
+                // Behind what was said before.
+                world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
             case .displayed: break
             }

@@ -1,4 +1,5 @@
 import FleetController
+import FleetHome
 import FleetProtocol
 
 /// What the messages of one connection say of which device is there.
@@ -204,13 +205,36 @@ extension Controller {
             } catch {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
-            guard case .success = response.result, done.insert(response.id).inserted else { continue }
+            guard case .success(let answer, _) = response.result, done.insert(response.id).inserted else { continue }
+            if request.verb == .enroll, effects.count(where: Self.isResponse) == 1 {
+                try? checkFloors(answer, for: DeviceRequest(json: request.body, limit: Request.maximumSize).device)
+            }
             isChanged = isChanged || request.verb.isChange
             if request.notAfter < clock { world.fail(.answered, "a request was done after its time") }
         }
         guard isChanged else { return }
         checkDesired()
         layers.look(at: desired, of: world, at: clock)
+    }
+
+    private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {
+        if case .publish(let topic, _, _) = effect { topic.hasPrefix(responses) } else { false }
+    }
+
+    /// A device that is enrolled learns of all that it will read how new it is.
+    private func checkFloors(_ answer: JSONValue, for device: DeviceID) throws {
+        let floors = try Floors(json: answer.json, limit: Response.maximumSize)
+        let told = Dictionary(floors.topics.map { ($0.topic, Revision(epoch: $0.epoch, number: $0.revision)) }) { $1 }
+        let groups = desired.groups.filter { $0.value.members.contains(device) }.keys
+        let readable = try store.wishes().filter { wish in
+            switch wish.address {
+            case .desired(.all, _, _), .membership(device), .desired(.device(device), _, _): true
+            case .desired(.group(let group), _, _), .groupMeta(let group): groups.contains(group)
+            default: false
+            }
+        }
+        let real = Dictionary(readable.map { ($0.address.topic(in: SimulatedFleet.id), $0.revision) }) { $1 }
+        if told != real { world.fail(.order, "\(device) is enrolled and told of \(told), and reads \(real)") }
     }
 
     func checkDesired() {

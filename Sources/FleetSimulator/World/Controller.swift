@@ -190,6 +190,7 @@ final class Controller: BusClient {
         based = []
         answered = [:]
         (store, desired) = (copy, backedUpDesired)
+        layers.putBack()
         orders = [:]
         removed = [:]
         signed = nil

@@ -12,6 +12,8 @@ struct DesiredModel {
     /// The live documents of apps, and their values as JSON.
     private(set) var values: [Address: String] = [:]
     private(set) var groups: [GroupID: Group] = [:]
+    /// Which change each of those is, also when it was signed anew since.
+    private var newest: [Address: Int64] = [:]
     /// The documents of apps that operators were answered to have changed, by revision.
     private(set) var changes: [Int64: Address] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
@@ -55,7 +57,11 @@ struct DesiredModel {
         for wish in try store.wishes() {
             guard let value = wish.value else { continue }
             switch wish.address {
-            case .desired: stored[wish.address] = value
+            case .desired:
+                stored[wish.address] = value
+                if let change = newest[wish.address], change != wish.change.number {
+                    return "\(wish.address.path) is of change \(wish.change), and was changed last by \(change)"
+                }
             case .groupMeta(let group):
                 let json = try JSONValue(json: Array(value.utf8), limit: Response.maximumSize)
                 priorities[group] = try GroupMeta(json: json.json, limit: Response.maximumSize).priority
@@ -111,7 +117,7 @@ struct DesiredModel {
                 return "\(address.path) is said to be \(result.isChanged ? "" : "un")changed"
             }
             values[address] = value
-            if result.isChanged { changes[result.revision] = address }
+            if result.isChanged { (changes[result.revision], newest[address]) = (address, result.revision) }
         }
         return nil
     }

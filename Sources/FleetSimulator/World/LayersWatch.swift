@@ -9,7 +9,9 @@ struct LayersWatch {
         let app: AppID
     }
 
-    private var known: [Place: (layers: [Aspect: [Layer]], since: Timestamp)] = [:]
+    /// `told` is nil where a backup that was put back knows when.
+    private var known: [Place: (layers: [Aspect: [Layer]], told: Timestamp?, seen: Timestamp)] = [:]
+    private var isPutBack = false
     /// The incarnation as which each device-app was first seen to report, and when.
     private var reported: [Place: (incarnation: Int64, at: Timestamp)] = [:]
 
@@ -19,9 +21,19 @@ struct LayersWatch {
             for app in (0..<world.schedule.apps).map({ AppID(unchecked: "a\($0)") }) {
                 let place = Place(device: machine.id, app: app)
                 let layers = desired.layers(of: app, on: machine.id)
-                if layers != known[place]?.layers ?? [:] { known[place] = (layers, now) }
+                if isPutBack || layers != known[place]?.layers ?? [:] {
+                    known[place] = (layers, isPutBack ? nil : now, now)
+                }
             }
         }
+        isPutBack = false
+    }
+
+    /// The controller's store is one of earlier.
+    mutating func putBack() {
+        isPutBack = true
+        known = [:]
+        reported = [:]
     }
 
     /// Since when it is so, as far as operators know, and when it was seen at the latest.
@@ -30,7 +42,6 @@ struct LayersWatch {
         if reported[place]?.incarnation != status.order.incarnation {
             reported[place] = (status.order.incarnation, now)
         }
-        let told = known[place]?.since
-        return (told, [told, reported[place]?.at].compactMap(\.self).max() ?? now)
+        return (known[place]?.told, [known[place]?.seen, reported[place]?.at].compactMap(\.self).max() ?? now)
     }
 }

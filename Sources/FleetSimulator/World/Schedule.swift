@@ -120,6 +120,8 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case replayed
     /// A true document with another content.
     case altered
+    /// Another document of the revision that the device has, by somebody who has the controller's key.
+    case sameRevision
     /// A hello or heartbeat of earlier.
     case oldHello
     /// One of an epoch that never was, with everything right but one thing.
@@ -130,4 +132,8 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case withheld
     /// In the place of a document the broker holds one of earlier, nonsense, or nothing, and shows it to everybody.
     case overwritten
+    /// There, or where nothing is wanted, it holds one that a stranger has signed.
+    case supplanted
+    /// What a device has left at the broker is gone.
+    case emptied
 }

@@ -235,8 +235,12 @@ extension World {
         let documents = broker.seen.filter { $0.topic.hasPrefix(prefix) }
         let config = Address.desired(.all, appID(noise.below(schedule.apps)), .config)
         switch forgery {
-        case .foreignKey: showForged(at: config, fleet.uuid, fleet.strangerKey, to: machine)
-        case .otherFleet: showForged(at: config, fleet.otherUUID, fleet.signingKey, to: machine)
+        case .foreignKey:
+            let wire = forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead)
+            machine.shown(config.topic(in: SimulatedFleet.id), wire)
+        case .otherFleet:
+            let wire = forged(at: config, fleet.otherUUID, fleet.signingKey, Self.farAhead)
+            machine.shown(config.topic(in: SimulatedFleet.id), wire)
         case .altered:
             guard let original = documents.last(where: { $0.topic == config.topic(in: SimulatedFleet.id) }),
                 let true_ = try? SignedDocument(wire: original.payload),
@@ -262,6 +266,10 @@ extension World {
             guard !old.isEmpty else { return }
             let document = old[noise.below(old.count)]
             machine.shown(document.topic, document.payload)
+        case .sameRevision:
+            guard let mark = machine.core?.state.marks[config], mark.digest != nil else { return }
+            let wire = forged(at: config, fleet.uuid, fleet.signingKey, mark.revision)
+            machine.shown(config.topic(in: SimulatedFleet.id), wire)
         case .oldHello:
             let own = [Address.hello(machine.id), .heartbeat].map { $0.topic(in: SimulatedFleet.id) }
             let hellos = broker.seen.filter { own.contains($0.topic) }.suffix(8)
@@ -284,6 +292,14 @@ extension World {
             let earlier = documents.filter { $0.topic == topic }
             broker.overwrite(
                 topic, [earlier[noise.below(earlier.count)].payload, [], Array("{}".utf8)][noise.below(3)])
+        case .supplanted:
+            broker.overwrite(
+                config.topic(in: SimulatedFleet.id), forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead))
+        case .emptied:
+            let own = ["presence/\(machine.id)", "reply/\(machine.id)/"]
+                .map { Address.prefix(of: SimulatedFleet.id) + $0 }
+            let topics = broker.retained.keys.filter { topic in own.contains(where: topic.hasPrefix) }.sorted()
+            if !topics.isEmpty { broker.overwrite(topics[noise.below(topics.count)], []) }
         }
     }
 
@@ -315,12 +331,12 @@ extension World {
         machine.shown(topic, forged)
     }
 
-    private func showForged(at address: Address, _ uuid: RandomID, _ key: SigningKey, to machine: Machine) {
-        let revision = Revision(epoch: 1, number: 1 << 40)
+    private static let farAhead = Revision(epoch: 1, number: 1 << 40)
+
+    private func forged(at address: Address, _ uuid: RandomID, _ key: SigningKey, _ revision: Revision) -> [UInt8] {
         let document = DesiredDocument(
             fleet: uuid, fleetID: SimulatedFleet.id, address: address, revision: revision, change: revision,
             issuedAt: SimulatedFleet.begin, content: .aspect(DesiredValue(.config(["forged": "1"]))))
-        guard let wire = try? SignedDocument(signing: document.json, as: .desired, with: key).wire else { return }
-        machine.shown(address.topic(in: SimulatedFleet.id), wire)
+        return (try? SignedDocument(signing: document.json, as: .desired, with: key).wire) ?? []
     }
 }

@@ -13,6 +13,7 @@ extension World {
             let statuses = try store.statuses(in: SimulatedFleet.id)
             let online = try store.onlineDevices()
             let events = try store.events()
+            let gaps = try store.gaps()
             checkPromises(wishes)
             checkOwnPresence()
             checkHeartbeats()
@@ -44,7 +45,7 @@ extension World {
                 for status in statuses where status.device == machine.id { checkRetained(status) }
                 checkPresence(of: machine)
                 check(try store.device(machine.id), machine, core)
-                check(machine, events)
+                check(machine, events, gaps)
                 checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
@@ -176,7 +177,8 @@ extension World {
     private func check(
         _ app: AppProcess, on machine: Machine, _ core: DeviceCore, _ layers: SaidLayers, _ statuses: [Status]
     ) {
-        guard let record = core.state.apps[app.id], let session = app.session else {
+        guard let record = core.state.apps[app.id], app.session != nil || app.isClosed else {
+            if app.isClosed { return }
             return fail(.convergence, "\(app.name) is not known to its agent")
         }
         // Put back from before its clock was set back, a controller signs earlier times than standing connections have had.
@@ -194,6 +196,7 @@ extension World {
             if let value, report.value != value {
                 return fail(.convergence, "\(app.name): \(policy.rawValue) is \(report.value), not \(value)")
             }
+            guard let session = app.session else { continue }
             if policy != .secureServices, session.properties[policy] != report.value {
                 return fail(
                     .convergence,
@@ -205,7 +208,7 @@ extension World {
                 fail(.summary, "\(app.name): \(policy.rawValue) is \(report.attempt.outcome), and should be \(outcome)")
             }
         }
-        checkProperties(of: app, session, record, layers)
+        if let session = app.session { checkProperties(of: app, session, record, layers) }
         if record.latch?.reason == .selfRetired { checkSelfRetired(record, app) }
         if record.authState == .retired, machine.disk.keys[app.id] != nil {
             fail(.erased, "\(app.name) is retired and has keys")
@@ -222,8 +225,11 @@ extension World {
                 "\(app.name): \(policy.rawValue) at the controller \(known[policy]) of \(known.order), at the device"
                     + " \(told[policy]) of \(told.order)")
         }
-        if !told.isRunning || !told.isReady || told.sdk != app.sdk {
-            fail(.summary, "\(app.name) runs, is ready and has \(app.sdk), and its agent says otherwise: \(told)")
+        if app.isClosed ? told.isRunning : !told.isRunning || !told.isReady || told.sdk != app.sdk {
+            fail(
+                .summary,
+                "\(app.name) \(app.isClosed ? "is closed" : "runs, is ready and has \(app.sdk)"), and its agent says"
+                    + " otherwise: \(told)")
         }
         if told.refusals.map({ "\($0.topic): \($0.reason)" }) != machine.watch.refusals {
             fail(.summary, "\(app.name): its agent has refused \(machine.watch.refusals), and tells \(told.refusals)")
@@ -291,8 +297,14 @@ extension World {
         guard let said = broker.retained[topic],
             let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
         else { return fail(.presence, "\(machine.name) does not say that it is online") }
-        let told = Dictionary(presence.apps.map { ($0.id, Set($0.implements)) }) { $1 }
-        let real = Dictionary(machine.apps.map { ($0.id, Set($0.callbacks.map(\.rawValue))) }) { $1 }
+        // One that is closed may be another version than the agent has seen.
+        let closed = Set(machine.apps.filter(\.isClosed).map(\.id))
+        let told = Dictionary(presence.apps.map { ($0.id, Set($0.implements)) }) { $1 }.filter {
+            !closed.contains($0.key)
+        }
+        let real = Dictionary(machine.apps.map { ($0.id, Set($0.callbacks.map(\.rawValue))) }) { $1 }.filter {
+            !closed.contains($0.key)
+        }
         if told != real { fail(.presence, "\(machine.name) says that it has \(told), and has \(real)") }
     }
 
@@ -348,8 +360,9 @@ extension World {
         }
     }
 
-    private func check(_ machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]]) {
+    private func check(_ machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]], _ gaps: [FleetStore.Gap]) {
         guard !machine.wasPutBack else { return }
+        checkGaps(of: machine, events, gaps)
         for (key, kept) in machine.watch.promised {
             guard let stored = events[key] else {
                 fail(.kept, "\(machine.name): event \(key.number) of boot \(key.boot) is missing")
@@ -360,6 +373,27 @@ extension World {
         }
         for key in events.keys where key.device == machine.id && !machine.watch.kept.contains(key) {
             fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored, and there is none")
+        }
+    }
+
+    /// What is missing before the newest event of a boot is said to be lost, and nothing else is.
+    private func checkGaps(
+        of machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]], _ gaps: [FleetStore.Gap]
+    ) {
+        // What was stored of an earlier incarnation may have been forgotten with it, and what a backup lacks comes to light
+        // with the next event.
+        guard machine.enrollment.incarnation == 1, !controller.wasPutBack else { return }
+        let own = events.keys.filter { $0.device == machine.id }
+        for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
+            let numbers = Set(stored.map(\.number))
+            let missing = Set(1...(numbers.max() ?? 1)).subtracting(numbers)
+            let lost = gaps.filter { $0.device == machine.id && $0.boot == boot }
+                .reduce(into: Set<Int64>()) { $0.formUnion($1.numbers) }
+            guard missing != lost else { continue }
+            fail(
+                .kept,
+                "\(machine.name): of boot \(boot) the events \(missing.sorted()) are missing, and \(lost.sorted()) are"
+                    + " said to be lost")
         }
     }
 }

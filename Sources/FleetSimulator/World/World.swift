@@ -1,3 +1,4 @@
+import DeviceAgent
 import FleetController
 import FleetProtocol
 
@@ -119,6 +120,10 @@ final class World {
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
         pass(until: now + (schedule.broker == .lossy ? 1_500_000 : 75_000))
         if violation == nil { checkAtRest() }
+        guard violation == nil, let closed else { return violation }
+        closed.open()
+        pass(until: now + 75_000)
+        if violation == nil { checkAtRest() }
         return violation
     }
 
@@ -132,6 +137,17 @@ final class World {
         now = max(now, end)
     }
 
+    /// In some worlds an app stays closed until the rest has come to rest.
+    private lazy var closed: AppProcess? = {
+        var any = SplitMix64(seed: schedule.seed ^ 0xC105ED)
+        guard any.chance(15) else { return nil }
+        let machine = machines[any.below(machines.count)]
+        let app = machine.apps[any.below(machine.apps.count)]
+        // Of one that its agent does not know the controller may have an earlier device's status.
+        let isKnown = machine.disk.state.apps[app.id] != nil && !machine.wasPutBack && machine.enrolment == nil
+        return isKnown ? app : nil
+    }()
+
     /// The faults stop; what is down comes up, what was shown wrongly is shown anew.
     private func calm() {
         say("STEP", "the faults stop")
@@ -140,6 +156,7 @@ final class World {
         controller.calm()
         for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
+        closed?.close()
         for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
         for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
         // The controller has mended what it was shown while it was there.
