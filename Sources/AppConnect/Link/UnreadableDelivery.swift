@@ -9,12 +9,6 @@ struct UnreadableDelivery: Hashable, Sendable {
     let policy: Policy
     let problem: String
 
-    init(number: Int64, policy: Policy, problem: String) {
-        self.number = number
-        self.policy = policy
-        self.problem = problem
-    }
-
     /// Finds out whether `line`, which could not be read for `error`, is one.
     init?(line: [UInt8], error: FleetProtocolError) {
         guard let (number, frame) = Self.delivery(in: line),
@@ -24,7 +18,9 @@ struct UnreadableDelivery: Hashable, Sendable {
         case .auth, .openIn, .openFrom, .pasteboard, .print, .secureFileIO, .dragAndDrop: break
         case .config, .secureServices, .logLevel: return nil
         }
-        self.init(number: number, policy: policy, problem: Text.printable(error.description))
+        self.number = number
+        self.policy = policy
+        problem = Text.printable(error.description)
     }
 
     /// The number of the delivery that a line is, whatever it delivers.

@@ -81,7 +81,7 @@ extension DeviceCore {
         if isPresenceChanged { announceApps() }
     }
 
-    mutating func closed(_ link: LinkID, at now: Now) {
+    mutating func closed(_ link: LinkID) {
         guard let id = links.removeValue(forKey: link), processes[id]?.link == link else { return }
         processes[id] = nil
         batch.reportedApps.insert(id)

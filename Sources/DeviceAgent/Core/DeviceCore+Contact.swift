@@ -31,7 +31,7 @@ extension DeviceCore {
             agent: agentVersion, apps: [])
     }
 
-    mutating func publishPresence(_ presenceState: Presence.State, at now: Now) {
+    mutating func publishPresence(_ presenceState: Presence.State) {
         guard let presence else { return }
         let said = presenceState == .online ? presence : presence.will
         batch.effects.append(.publish(.presence(.device(device)), said.json, retain: true))
@@ -46,12 +46,12 @@ extension DeviceCore {
         batch.isPresenceDue = true
     }
 
-    mutating func announceEnd(at now: Now) {
+    mutating func announceEnd() {
         for id in processes.keys { batch.reportedApps.insert(id) }
         processes = [:]
         links = [:]
         isEnding = true
-        publishPresence(.offline, at: now)
+        publishPresence(.offline)
         batch.isPresenceDue = false
         batch.isClockDue = true
     }
@@ -82,7 +82,7 @@ extension DeviceCore {
                 session?.reportsDueAt = due
             }
             if hello.lost.contains(.documents) { fetchAgain() }
-            sendEvents(at: now)
+            sendEvents()
             settle(state.apps.keys, at: now)
         } catch {
             dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)

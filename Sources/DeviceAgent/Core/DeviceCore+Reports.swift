@@ -65,7 +65,7 @@ extension DeviceCore {
     }
 
     /// Sends all that the controller has not confirmed, the oldest first.
-    mutating func sendEvents(at now: Now) {
+    mutating func sendEvents() {
         session?.eventsDueAt = state.events.isEmpty ? nil : state.running.total + Self.eventRetry
         guard session?.isPastFirst == true else { return }
         var oldest: [Int64: Int64] = [:]

@@ -137,19 +137,19 @@ package struct DeviceCore: Sendable {
         case .message(let topic, let payload): received(topic, payload, at: now)
         case .registered(let link, let registration): register(link, registration, at: now)
         case .frame(let link, let frame): received(frame, on: link, at: now)
-        case .linkClosed(let link): closed(link, at: now)
+        case .linkClosed(let link): closed(link)
         case .registrationRefused(let app, let reason): registrationRefused(app, reason, at: now)
         case .codeChecked(let check, let isRight): codeChecked(check, isRight, at: now)
         case .displayed(let link, let id, let isShown): batch.effects.append(.send(link, .displayed(id: id, isShown)))
         case .tick: tick(at: now)
-        case .stopping: announceEnd(at: now)
+        case .stopping: announceEnd()
         }
     }
 
     /// What is to be done for all that was handled since the last call, in this order: keys, one transaction, the rest.
     package mutating func takeEffects(at now: Now) -> [DeviceEffect] {
         for app in batch.settledApps { deliver(to: app) }
-        if batch.isPresenceDue { publishPresence(.online, at: now) }
+        if batch.isPresenceDue { publishPresence(.online) }
         if let due = session?.reportsDueAt, state.running.total >= due {
             session?.reportsDueAt = nil
             session?.areReportsLive = true
@@ -181,11 +181,9 @@ package struct DeviceCore: Sendable {
         return max(next, state.running.total + 1)
     }
 
-    package func isRunning(_ app: AppID) -> Bool { processes[app] != nil }
-
     private mutating func tick(at now: Now) {
         settle(state.apps.keys, isWiping: true, at: now)
-        if let due = session?.eventsDueAt, state.running.total >= due { sendEvents(at: now) }
+        if let due = session?.eventsDueAt, state.running.total >= due { sendEvents() }
         answerLateGreeting()
         retryUnanswered()
         if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }

@@ -40,7 +40,7 @@ package final class AgentService: Service {
         }
         let (failures, failure) = AsyncStream.makeStream(of: (any Error).self, bufferingPolicy: .bufferingOldest(1))
         let loop = try EventLoop(name: "fleet-agent.mqtt")
-        let runner = try AgentRunner(
+        let runner = AgentRunner(
             configuration, core: core, store: store, keystore: keystore, loop: loop, logger: logger
         ) { error in failure.yield(error) }
         do {
@@ -113,7 +113,7 @@ private final class AgentRunner: Sendable {
     init(
         _ configuration: AgentConfiguration, core: DeviceCore, store: DeviceStore, keystore: Keystore,
         loop: EventLoop, logger: Logger, failed: @escaping @Sendable (any Error) -> Void
-    ) throws {
+    ) {
         self.configuration = configuration
         self.store = store
         self.keystore = keystore

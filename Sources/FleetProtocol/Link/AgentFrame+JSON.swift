@@ -19,7 +19,6 @@ extension AgentFrame: JSONCodable {
         var message: String?
         var properties: AppProperties?
         var delivery: Int64?
-        var policy: Policy?
         var what: String?
         var value: Range<Int>?
         var reason: AuthReason?
