@@ -58,61 +58,45 @@ extension DeviceCore {
 
     // MARK: Contact
 
-    mutating func receivedHello(_ payload: [UInt8], at now: Now) {
-        let address = Address.hello(device)
-        do {
-            let hello: Hello = try verified(payload, .hello)
-            try check(hello.clock, at: address)
-            guard hello.device == device, hello.connection == session?.connection else { return }
-            // The controller has come back, or only now, and does not know who is here until they speak: whoever was
-            // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
-            if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
-            // A hello can be replayed on its connection: only ever later ones are contact.
-            guard isLater(hello.clock) else { return }
-            contact(hello.clock, at: now)
-            session?.isGreeted = true
-            session?.answered(running: state.running.total)
-            let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
-            session?.epoch = epoch
-            forgetEarlierEpochs()
-            followMembership(at: now)
-            if let mark = hello.received { drop(through: mark) }
-            if hello.lost.contains(.statuses), session?.areReportsLive == true {
-                let due = state.running.total + jitter
-                session?.reportsDueAt = due
-            }
-            if hello.lost.contains(.documents) { fetchAgain() }
-            sendEvents()
-            settle(state.apps.keys, at: now)
-        } catch {
-            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
+    mutating func receivedHello(_ payload: [UInt8], at now: Now) throws {
+        let hello: Hello = try verified(payload, .hello)
+        try check(hello.clock.fleet, hello.clock.topic, at: .hello(device))
+        guard hello.device == device, hello.connection == session?.connection else { return }
+        // The controller has come back, or only now, and does not know who is here until they speak: whoever was
+        // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
+        if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
+        // A hello can be replayed on its connection: only ever later ones are contact.
+        guard isLater(hello.clock) else { return }
+        contact(hello.clock, at: now)
+        session?.isGreeted = true
+        session?.answered(running: state.running.total)
+        let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
+        session?.epoch = epoch
+        forgetEarlierEpochs()
+        followMembership(at: now)
+        if let mark = hello.received { drop(through: mark) }
+        if hello.lost.contains(.statuses), session?.areReportsLive == true {
+            let due = state.running.total + jitter
+            session?.reportsDueAt = due
         }
+        if hello.lost.contains(.documents) { fetchAgain() }
+        sendEvents()
+        settle(state.apps.keys, at: now)
     }
 
-    mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) {
-        do {
-            let heartbeat: Heartbeat = try verified(payload, .heartbeat)
-            try check(heartbeat.clock, at: .heartbeat)
-            // Only after a hello that answered this connection: a heartbeat says nothing of when it was sent.
-            guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
-            contact(heartbeat.clock, at: now)
-            settle(state.apps.keys, at: now)
-        } catch {
-            dismiss(Address.heartbeat.topic(in: enrollment.fleet), payload, error, at: now)
-        }
+    mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) throws {
+        let heartbeat: Heartbeat = try verified(payload, .heartbeat)
+        try check(heartbeat.clock.fleet, heartbeat.clock.topic, at: .heartbeat)
+        // Only after a hello that answered this connection: a heartbeat says nothing of when it was sent.
+        guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
+        contact(heartbeat.clock, at: now)
+        settle(state.apps.keys, at: now)
     }
 
-    mutating func receivedMark(_ payload: [UInt8], at now: Now) {
-        let address = Address.received(device)
-        do {
-            let received: Received = try verified(payload, .received)
-            guard received.fleet == enrollment.fleetUUID, received.topic == address.topic(in: enrollment.fleet) else {
-                throw FleetProtocolError(.mismatch, "another fleet's or device's")
-            }
-            drop(through: received.mark)
-        } catch {
-            dismiss(address.topic(in: enrollment.fleet), payload, error, at: now)
-        }
+    mutating func receivedMark(_ payload: [UInt8]) throws {
+        let received: Received = try verified(payload, .received)
+        try check(received.fleet, received.topic, at: .received(device))
+        drop(through: received.mark)
     }
 
     /// Not again at once: a controller that greets every presence would never come to an end with this device.
@@ -144,8 +128,9 @@ extension DeviceCore {
         batch.isClockDue = true
     }
 
-    private func check(_ clock: ControllerClock, at address: Address) throws {
-        guard clock.fleet == enrollment.fleetUUID, clock.topic == address.topic(in: enrollment.fleet) else {
+    /// What was signed for another fleet or topic is not meant for this one.
+    private func check(_ fleet: RandomID, _ topic: String, at address: Address) throws {
+        guard fleet == enrollment.fleetUUID, topic == address.topic(in: enrollment.fleet) else {
             throw FleetProtocolError(.mismatch, "another fleet's or device's")
         }
     }

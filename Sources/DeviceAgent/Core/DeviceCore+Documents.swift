@@ -3,17 +3,25 @@ import FleetProtocol
 extension DeviceCore {
     mutating func received(_ topic: String, _ payload: [UInt8], at now: Now) {
         guard session != nil, let address = Address(topic: topic, in: enrollment.fleet), isOurs(address) else { return }
+        do {
+            try take(payload, from: address, at: now)
+        } catch {
+            dismiss(topic, payload, error, at: now)
+        }
+    }
+
+    private mutating func take(_ payload: [UInt8], from address: Address, at now: Now) throws {
         switch address {
         case .barrier(.device(device)): receivedBarrier(payload, at: now)
-        case .hello(device): receivedHello(payload, at: now)
-        case .heartbeat: receivedHeartbeat(payload, at: now)
-        case .received(device): receivedMark(payload, at: now)
+        case .hello(device): try receivedHello(payload, at: now)
+        case .heartbeat: try receivedHeartbeat(payload, at: now)
+        case .received(device): try receivedMark(payload)
         case .presence(.device(device)): receivedOwnPresence(payload)
+        // An empty message only means that the broker forgot: what was accepted stays until it is replaced.
         case .trust:
-            if !payload.isEmpty { receivedTrust(payload, at: now) }
+            if !payload.isEmpty { try receivedTrust(payload, at: now) }
         case .desired, .groupMeta, .membership:
-            // An empty message only means that the broker forgot: what was accepted stays until it is replaced.
-            if !payload.isEmpty { receivedDocument(topic, address, payload, at: now) }
+            if !payload.isEmpty { try accept(payload, at: address, now) }
         case .barrier, .hello, .received, .presence, .reply, .request, .response: break
         }
     }
@@ -39,17 +47,9 @@ extension DeviceCore {
         state.groups.contains(group) || session?.wantedGroups?.contains(group) ?? false
     }
 
-    private mutating func receivedDocument(_ topic: String, _ address: Address, _ wire: [UInt8], at now: Now) {
-        do {
-            try accept(wire, at: address, now)
-        } catch {
-            dismiss(topic, wire, error, at: now)
-        }
-    }
-
     /// Refuses what has come. What an unknown key has signed is kept all the same, the newest of each topic: the trust
     /// document that names the key may be on its way; before a barrier that is even likely, and not worth a report.
-    mutating func dismiss(_ topic: String, _ wire: [UInt8], _ error: any Error, at now: Now) {
+    private mutating func dismiss(_ topic: String, _ wire: [UInt8], _ error: any Error, at now: Now) {
         guard let held = session?.held.count, (error as? FleetProtocolError)?.code == .unknownKey else {
             return refuse(topic, error, at: now)
         }
@@ -131,7 +131,7 @@ extension DeviceCore {
         }
     }
 
-    mutating func refuse(_ topic: String, _ error: any Error, at now: Now) {
+    private mutating func refuse(_ topic: String, _ error: any Error, at now: Now) {
         let reason = Text.printable("\(error)", limit: 200)
         log(.warning, "refused a document", "\(topic): \(reason)")
         refusals.removeAll { $0.topic == topic && $0.reason == reason }

@@ -216,25 +216,21 @@ package struct DeviceCore: Sendable {
     }
 
     /// A trust document that arrived: the newest version counts, and one version has one content.
-    mutating func receivedTrust(_ wire: [UInt8], at now: Now) {
-        do {
-            // The very one that counts comes on every connection.
-            if wire == state.trust { return }
-            let signed = try SignedDocument(wire: wire)
-            if state.trust == nil, signed == enrollment.trust { return }
-            let document = try Self.trust(signed, enrollment, signatures)
-            if document.version == trust.version, document == trust { return }
-            guard document.version > trust.version else {
-                throw FleetProtocolError(
-                    .mismatch, "trust version \(document.version), where \(trust.version) is known already")
-            }
-            trust = document
-            state.trust = wire
-            batch.changes.append(.trust(wire))
-            log(.notice, "new trust document", "version \(document.version)")
-            retryHeld(at: now)
-        } catch {
-            refuse(Address.trust.topic(in: enrollment.fleet), error, at: now)
+    mutating func receivedTrust(_ wire: [UInt8], at now: Now) throws {
+        // The very one that counts comes on every connection.
+        if wire == state.trust { return }
+        let signed = try SignedDocument(wire: wire)
+        if state.trust == nil, signed == enrollment.trust { return }
+        let document = try Self.trust(signed, enrollment, signatures)
+        if document.version == trust.version, document == trust { return }
+        guard document.version > trust.version else {
+            throw FleetProtocolError(
+                .mismatch, "trust version \(document.version), where \(trust.version) is known already")
         }
+        trust = document
+        state.trust = wire
+        batch.changes.append(.trust(wire))
+        log(.notice, "new trust document", "version \(document.version)")
+        retryHeld(at: now)
     }
 }
