@@ -135,13 +135,7 @@ extension DeviceCore {
         }
     }
 
-    private func verified<Content: JSONReadable>(_ payload: [UInt8], _ kind: SignedDocument.Kind) throws -> Content {
-        let signed = try SignedDocument(wire: payload)
-        guard signed.kind == kind else { throw FleetProtocolError(.mismatch, "a document of another kind") }
-        guard let key = trust.key(signed.keyID) else {
-            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
-        }
-        guard signatures.isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
-        return try Content(json: signed.payload, limit: SignedDocument.maximumSize)
+    private func verified<Content: JSONReadable>(_ wire: [UInt8], _ kind: SignedDocument.Kind) throws -> Content {
+        try Content(json: signatures.payload(of: wire, kind, trust), limit: SignedDocument.maximumSize)
     }
 }

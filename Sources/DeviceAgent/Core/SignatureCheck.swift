@@ -16,16 +16,27 @@ package struct SignatureCheck: Sendable {
         self.isValid = isValid
         self.desired =
             desired ?? { wire, _, trust, fleet in
-                let signed = try SignedDocument(wire: wire)
-                guard signed.kind == .desired else {
-                    throw FleetProtocolError(.mismatch, "a document of another kind")
-                }
-                guard let key = trust.key(signed.keyID) else {
-                    throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
-                }
-                guard isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
-                return KeptDocument(try DesiredDocument(payload: signed.payload, in: fleet), wire)
+                let payload = try Self.payload(of: wire, .desired, trust, isValid)
+                return KeptDocument(try DesiredDocument(payload: payload, in: fleet), wire)
             }
+    }
+
+    /// What a document says that is of this kind, and signed by a key that counts; throws what is wrong with it.
+    func payload(of wire: [UInt8], _ kind: SignedDocument.Kind, _ trust: TrustDocument) throws -> [UInt8] {
+        try Self.payload(of: wire, kind, trust, isValid)
+    }
+
+    private static func payload(
+        of wire: [UInt8], _ kind: SignedDocument.Kind, _ trust: TrustDocument,
+        _ isValid: (SignedDocument, VerifyingKey) -> Bool
+    ) throws -> [UInt8] {
+        let signed = try SignedDocument(wire: wire)
+        guard signed.kind == kind else { throw FleetProtocolError(.mismatch, "a document of another kind") }
+        guard let key = trust.key(signed.keyID) else {
+            throw FleetProtocolError(.unknownKey, "signed by the unknown key \(signed.keyID)")
+        }
+        guard isValid(signed, key) else { throw FleetProtocolError(.signature, "the signature is wrong") }
+        return signed.payload
     }
 
     package static let ed25519 = SignatureCheck { document, key in document.isSigned(by: key) }
