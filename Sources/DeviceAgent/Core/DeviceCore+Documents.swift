@@ -108,16 +108,19 @@ extension DeviceCore {
         state.marks[address] = mark
         state.highest = max(state.highest, document.revision)
         batch.changes.append(.mark(address, mark))
-        layers.set(document.isTombstone ? nil : kept, at: address)
+        set(document.isTombstone ? nil : kept, at: address)
         if document.isTombstone {
-            state.documents[address] = nil
             tombstones.insert(address)
-            batch.changes.append(.document(address, nil))
         } else {
-            state.documents[address] = kept.wire
             tombstones.remove(address)
-            batch.changes.append(.document(address, kept.wire))
         }
+    }
+
+    /// From now on this document counts at its address, and with nil none; what was accepted there stays marked.
+    mutating func set(_ document: KeptDocument?, at address: Address) {
+        layers.set(document, at: address)
+        state.documents[address] = document?.wire
+        batch.changes.append(.document(address, document?.wire))
     }
 
     private mutating func took(_ document: DesiredDocument, at now: Now) {

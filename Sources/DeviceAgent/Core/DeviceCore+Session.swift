@@ -232,9 +232,7 @@ extension DeviceCore {
         guard let session, session.isPastFirst, let epoch = session.epoch else { return }
         for address in layers.addresses(before: epoch) {
             if case .desired(_, let app, _) = address, !session.fetched.contains(app) { continue }
-            layers.set(nil, at: address)
-            state.documents[address] = nil
-            batch.changes.append(.document(address, nil))
+            set(nil, at: address)
             log(.notice, "forgot a document of an earlier epoch", address.path)
         }
     }
@@ -252,11 +250,7 @@ extension DeviceCore {
         session?.groups = Set(groups)
         state.groups = groups
         batch.changes.append(.groups(groups))
-        for address in layers.addresses(of: left) {
-            layers.set(nil, at: address)
-            state.documents[address] = nil
-            batch.changes.append(.document(address, nil))
-        }
+        for address in layers.addresses(of: left) { set(nil, at: address) }
         layers.count(groups)
         guard !left.isEmpty else { return }
         batch.effects.append(
