@@ -77,6 +77,9 @@ package struct AppRecord: Hashable, Sendable {
         return message
     }
 
+    /// Whether a retirement is in force that the app itself has asked for: then the layers' wishes count for nothing.
+    var isSelfRetired: Bool { latch?.reason == .selfRetired }
+
     package var logLevel: LogLevel {
         guard case .logLevel(let level) = self[.logLevel].value else { return .status }
         return level

@@ -121,7 +121,7 @@ extension DeviceCore {
     }
 
     private mutating func retire(_ id: AppID, at now: Now) {
-        guard var app = state.apps[id], app.latch?.reason != .selfRetired else { return }
+        guard var app = state.apps[id], !app.isSelfRetired else { return }
         let before = app
         latch(&app, change: state.highest, reason: .selfRetired, message: Self.selfRetired, at: now)
         app.takeRetirement(at: now.wall)

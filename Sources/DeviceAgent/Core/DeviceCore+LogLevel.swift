@@ -79,15 +79,13 @@ extension DeviceCore {
     }
 
     private func levelDecision(_ app: AppRecord, _ documents: [KeptDocument], at now: Now) -> LevelDecision {
-        if app.latch?.reason == .selfRetired {
+        if app.isSelfRetired {
             let problem = documents.isEmpty ? nil : "the app has retired itself"
             return LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first, problem: problem))
         }
         var result = LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first))
         for (index, document) in documents.enumerated() {
-            guard case .aspect(let value) = document.content, let clock = app.levelClocks[document.address] else {
-                continue
-            }
+            guard let value = document.value, let clock = app.levelClocks[document.address] else { continue }
             guard let wish = document.levelWish else {
                 if index == 0 { result.decision.problem = value.problems[.logLevel] ?? "not understood" }
                 result.decision.value = .logLevel(app.logLevel)
@@ -170,7 +168,7 @@ extension DeviceCore {
 
 extension KeptDocument {
     fileprivate var levelWish: LogLevelWish? {
-        guard case .aspect(let value) = content, case .logLevel(let wish) = value.content else { return nil }
+        guard case .logLevel(let wish)? = value?.content else { return nil }
         return wish
     }
 }

@@ -48,7 +48,7 @@ extension DeviceCore {
         settleManaged(&app, wishes, isCertain)
         settleAuth(&app, wishes, isCertain, isWiping: isWiping, at: now)
         // What the app has done itself needs nobody's confirmation.
-        let isKnown = isCertain || app.latch?.reason == .selfRetired
+        let isKnown = isCertain || app.isSelfRetired
         // A self-retirement speaks to every policy.
         let aspect = before.latch?.reason == app.latch?.reason ? aspect : nil
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
@@ -111,7 +111,7 @@ extension DeviceCore {
     }
 
     private func settleManaged(_ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool) {
-        if app.latch?.reason == .selfRetired {
+        if app.isSelfRetired {
             app.managed = .unknown
         } else if !wishes.isEmpty {
             app.managed = .managed
@@ -152,7 +152,7 @@ extension DeviceCore {
         if let latch = app.latch {
             let isMet = deciding?.isRetirement == true
             // Where layers say retired, the deciding one gives the message, whichever of them came first.
-            if isMet, let deciding, latch.reason != .selfRetired {
+            if isMet, let deciding, !app.isSelfRetired {
                 return (Decision(.auth(.retired, message: deciding.authMessage), by: deciding), .policy)
             }
             let value = PolicyValue.auth(.retired, message: latch.message)
@@ -171,10 +171,9 @@ extension DeviceCore {
                 Decision(value, by: deciding, problem: "out of contact for longer than blockAfter"), .outOfContact
             )
         }
-        guard let deciding, case .aspect(let desired) = deciding.content,
-            case .auth(let state, let message) =
-                desired.content
-        else { return (Decision(.default(of: .auth)), .none) }
+        guard let desired = deciding?.value, case .auth(let state, let message) = desired.content else {
+            return (Decision(.default(of: .auth)), .none)
+        }
         let problem = desired.problems[.auth]
         return (
             Decision(.auth(state, message: message), by: deciding, problem: problem),
@@ -186,7 +185,7 @@ extension DeviceCore {
     /// its place at once, as it takes effect: what was changed before that one releases nothing any more.
     private mutating func releaseLatch(_ app: inout AppRecord, by deciding: KeptDocument?, _ isCertain: Bool) {
         guard let latch = app.latch, let deciding, deciding.change > latch.change,
-            case .aspect(let value) = deciding.content, value.problems.isEmpty
+            deciding.value?.problems.isEmpty == true
         else { return }
         if deciding.isRetirement {
             app.latch = AppRecord.Latch(change: deciding.change, reason: .policy, message: deciding.authMessage)
@@ -244,10 +243,10 @@ extension DeviceCore {
 
     private func decision(on policy: Policy, of app: AppRecord, _ wishes: Layers.Wishes) -> Decision {
         guard let aspect = policy.aspect else { return Decision(.default(of: policy)) }
-        guard let document = wishes[aspect].first, case .aspect(let desired) = document.content else {
+        guard let document = wishes[aspect].first, let desired = document.value else {
             return Decision(.default(of: policy))
         }
-        if app.latch?.reason == .selfRetired {
+        if app.isSelfRetired {
             return Decision(.default(of: policy), by: document, problem: "the app has retired itself")
         }
         let problem = desired.problems[policy]
@@ -292,17 +291,5 @@ extension DeviceCore {
     /// The apps of this device that are authorized now.
     private var authorizedApps: [AppID] {
         state.apps.values.filter { $0.authState == .authorized }.map(\.id).sorted()
-    }
-}
-
-extension KeptDocument {
-    var isRetirement: Bool {
-        guard case .aspect(let value) = content, case .auth(.retired, _) = value.content else { return false }
-        return true
-    }
-
-    var authMessage: String {
-        guard case .aspect(let value) = content, case .auth(_, let message) = value.content else { return "" }
-        return message
     }
 }

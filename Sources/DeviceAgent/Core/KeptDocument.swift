@@ -17,6 +17,22 @@ package final class KeptDocument: Sendable {
     var revision: Revision { document.revision }
     var change: Revision { document.change }
     var content: DesiredDocument.Content { document.content }
+
+    /// What it says about an aspect of an app; nil for a document about groups.
+    var value: DesiredValue? {
+        guard case .aspect(let value) = content else { return nil }
+        return value
+    }
+
+    var isRetirement: Bool {
+        guard case .auth(.retired, _)? = value?.content else { return false }
+        return true
+    }
+
+    var authMessage: String {
+        guard case .auth(_, let message)? = value?.content else { return "" }
+        return message
+    }
 }
 
 /// Where a document stands. An object, since the records of many policies name the same few places.
