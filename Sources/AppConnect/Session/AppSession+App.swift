@@ -49,14 +49,12 @@ extension AppSession {
         try mustBeReady(for: "retire() was called")
         guard properties.authReason != .selfRetired else { return [] }
         properties = .initial
-        properties[.auth] = .auth(.retired, message: Self.retiredMessage)
+        properties[.auth] = .auth(.retired, message: PolicyValue.selfRetiredMessage)
         properties.authReason = .selfRetired
         isRetirementUnconfirmed = true
         if connection == .open { effects.append(.send(.retire)) }  // Otherwise behind the next welcome.
         return flush()
     }
-
-    static let retiredMessage = "This app has retired itself."
 
     /// Whether the app's policy allows it; what it blocks is reported, and the delegate told.
     package mutating func request(_ request: DataRequest) throws -> (Bool, [Effect]) {

@@ -123,7 +123,8 @@ extension DeviceCore {
     private mutating func retire(_ id: AppID, at now: Now) {
         guard var app = state.apps[id], !app.isSelfRetired else { return }
         let before = app
-        latch(&app, change: state.highest, reason: .selfRetired, message: Self.selfRetired, at: now)
+        latch(
+            &app, change: state.highest, reason: .selfRetired, message: PolicyValue.selfRetiredMessage, at: now)
         app.takeRetirement(at: now.wall)
         processes[id]?.awaitsRetirement = true
         store(app, insteadOf: before)
@@ -161,8 +162,6 @@ extension DeviceCore {
         }
     }
 
-    private static let selfRetired = "This app has retired itself."
-
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {
         confirmRetirement(of: &app, link)
         let isGain = app.authState == .authorized
@@ -193,7 +192,7 @@ extension DeviceCore {
         guard processes[app.id]?.awaitsRetirement == true else { return }
         processes[app.id]?.awaitsRetirement = false
         let number = nextNumber(&app)
-        let value = PolicyValue.auth(.retired, message: Self.selfRetired)
+        let value = PolicyValue.auth(.retired, message: PolicyValue.selfRetiredMessage)
         app[.auth].sent = PolicyRecord.Told(
             number: number, revision: app[.auth].received, value: value, reason: .selfRetired)
         batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: .selfRetired))))

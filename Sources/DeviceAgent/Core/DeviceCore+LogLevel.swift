@@ -80,7 +80,7 @@ extension DeviceCore {
 
     private func levelDecision(_ app: AppRecord, _ documents: [KeptDocument], at now: Now) -> LevelDecision {
         if app.isSelfRetired {
-            let problem = documents.isEmpty ? nil : "the app has retired itself"
+            let problem = documents.isEmpty ? nil : Self.selfRetired
             return LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first, problem: problem))
         }
         var result = LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first))

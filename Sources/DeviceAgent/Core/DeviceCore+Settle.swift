@@ -122,6 +122,8 @@ extension DeviceCore {
 
     // MARK: Authorization
 
+    private static let outOfContact = "This device has been out of contact for too long."
+
     private mutating func settleAuth(
         _ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool, isWiping: Bool, at now: Now
     ) {
@@ -135,9 +137,7 @@ extension DeviceCore {
             } else if isWiping, let limit = offline?.wipeAfter, let gone = runningSinceContact,
                 gone >= limit
             {
-                latch(
-                    &app, change: state.highest, reason: .outOfContact,
-                    message: "This device has been out of contact for too long.", at: now)
+                latch(&app, change: state.highest, reason: .outOfContact, message: Self.outOfContact, at: now)
             }
         }
         let (decision, reason) = authDecision(app, deciding, offline, at: now)
@@ -165,8 +165,7 @@ extension DeviceCore {
             )
         }
         if let limit = offline?.blockAfter, let gone = sinceContact(now), gone >= limit {
-            let value = PolicyValue.auth(
-                .unauthorized, message: "This device has been out of contact for too long.")
+            let value = PolicyValue.auth(.unauthorized, message: Self.outOfContact)
             return (
                 Decision(value, by: deciding, problem: "out of contact for longer than blockAfter"), .outOfContact
             )
@@ -241,13 +240,16 @@ extension DeviceCore {
 
     // MARK: The other policies
 
+    /// Why an app that has retired itself has nothing of what its layers say.
+    static let selfRetired = "the app has retired itself"
+
     private func decision(on policy: Policy, of app: AppRecord, _ wishes: Layers.Wishes) -> Decision {
         guard let aspect = policy.aspect else { return Decision(.default(of: policy)) }
         guard let document = wishes[aspect].first, let desired = document.value else {
             return Decision(.default(of: policy))
         }
         if app.isSelfRetired {
-            return Decision(.default(of: policy), by: document, problem: "the app has retired itself")
+            return Decision(.default(of: policy), by: document, problem: Self.selfRetired)
         }
         let problem = desired.problems[policy]
         switch desired.content {

@@ -13,6 +13,8 @@ package enum PolicyValue: Hashable, Sendable {
     case logLevel(LogLevel)
 
     package static let defaultMessage = "Your administrator has not authorized this app."
+    /// What the app says at once, and the agent when it has taken note.
+    package static let selfRetiredMessage = "This app has retired itself."
 
     package var policy: Policy {
         switch self {
