@@ -14,9 +14,7 @@ extension DeviceCore {
     }
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
-    mutating func settleLogLevel(
-        _ app: inout AppRecord, _ documents: [KeptDocument], _ isCertain: Bool, at now: Now
-    ) {
+    mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now) {
         let clocks = clocks(of: app, documents, at: now)
         let isEnding = clocks.contains { $1.isOver && app.levelClocks[$0]?.isOver == false }
         if clocks != app.levelClocks { app.levelClocks = clocks }
@@ -24,20 +22,12 @@ extension DeviceCore {
         var next = levelDecision(app, documents, at: now)
         if isSettled(app, .logLevel, next.decision) { return }
         let current = app[.logLevel]
-        let isKnown =
-            isCertain || next.decision.source == current.decidedBy && next.decision.revision == current.received
-        if !isKnown, !next.decision.value.isTightening(of: current.value) {
+        let isSameDocument = next.decision.source == current.decidedBy && next.decision.revision == current.received
+        if !mayLoosen, !isSameDocument, !next.decision.value.isTightening(of: current.value) {
             guard let end = endOfLevel(app, documents) else { return }
             next = end
         }
-        let decision = next.decision
-        app[.logLevel].decide(
-            decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
-        if let problem = decision.problem {
-            app[.logLevel].report(.rejected, problem, at: now.wall)
-        } else {
-            app[.logLevel].report(decision.outcome, decision.message, at: now.wall)
-        }
+        enforce(next.decision, for: .logLevel, &app, at: now)
         guard app.logLevel != before else { return }
         keepLevelChange(
             of: app.id, from: before, to: app.logLevel, isEnding ? .expired : next.isByCode ? .codeEntered : .policy,

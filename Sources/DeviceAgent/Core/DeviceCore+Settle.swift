@@ -17,6 +17,12 @@ extension DeviceCore {
             revision = document?.revision.number ?? 0
             self.problem = problem
         }
+
+        /// How it is reported where the agent itself applies it.
+        var report: (outcome: Outcome, message: String?) {
+            guard let problem else { return (outcome, message) }
+            return (.rejected, problem)
+        }
     }
 
     /// Brings the state of apps in line with what their layers say; the apps are told at the end of the moment. What would
@@ -48,14 +54,16 @@ extension DeviceCore {
         settleManaged(&app, wishes, isCertain)
         settleAuth(&app, wishes, isCertain, isWiping: isWiping, at: now)
         // What the app has done itself needs nobody's confirmation.
-        let isKnown = isCertain || app.isSelfRetired
+        let mayLoosen = isCertain || app.isSelfRetired
         // A self-retirement speaks to every policy.
         let aspect = before.latch?.reason == app.latch?.reason ? aspect : nil
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
             guard aspect == nil || policy.aspect == aspect else { continue }
-            take(decision(on: policy, of: app, wishes), for: policy, &app, isKnown, at: now)
+            take(decision(on: policy, of: app, wishes), for: policy, &app, mayLoosen: mayLoosen, at: now)
         }
-        if aspect == nil || aspect == .logLevel { settleLogLevel(&app, wishes[.logLevel], isKnown, at: now) }
+        if aspect == nil || aspect == .logLevel {
+            settleLogLevel(&app, wishes[.logLevel], mayLoosen: mayLoosen, at: now)
+        }
         if before.secureServices.isLocked != app.secureServices.isLocked {
             keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
         }
@@ -77,25 +85,29 @@ extension DeviceCore {
     /// Puts a decision in force if it may be, and returns whether it is.
     @discardableResult
     private func take(
-        _ decision: Decision, for policy: Policy, _ app: inout AppRecord, _ isCertain: Bool, at now: Now
+        _ decision: Decision, for policy: Policy, _ app: inout AppRecord, mayLoosen: Bool, at now: Now
     ) -> Bool {
         // Most settling finds all as it was: then nothing is touched, so that nothing is copied either.
         if isSettled(app, policy, decision) { return true }
         let current = app[policy]
         guard
-            isCertain || decision.value == current.value && decision.source == current.decidedBy
+            mayLoosen || decision.value == current.value && decision.source == current.decidedBy
                 || decision.value.isTightening(of: current.value)
         else { return false }
+        enforce(decision, for: policy, &app, at: now)
+        return true
+    }
+
+    /// Puts a decision in force, and reports it.
+    func enforce(_ decision: Decision, for policy: Policy, _ app: inout AppRecord, at now: Now) {
         app[policy].decide(
             decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
         if policy.isAcknowledgedByApp {
             app[policy].refreshAttempt(at: now.wall)
-        } else if let problem = decision.problem {
-            app[policy].report(.rejected, problem, at: now.wall)
         } else {
-            app[policy].report(decision.outcome, decision.message, at: now.wall)
+            let (outcome, message) = decision.report
+            app[policy].report(outcome, message, at: now.wall)
         }
-        return true
     }
 
     /// Whether this decision is in force, and reported. What the app answers is reported as it comes.
@@ -105,9 +117,9 @@ extension DeviceCore {
             record.problem == decision.problem, record.value == decision.value
         else { return false }
         if policy.isAcknowledgedByApp { return true }
-        return record.attempt.revision == record.received
-            && record.attempt.outcome == (decision.problem == nil ? decision.outcome : .rejected)
-            && record.attempt.message == decision.problem ?? decision.message
+        let (outcome, message) = decision.report
+        return record.attempt.revision == record.received && record.attempt.outcome == outcome
+            && record.attempt.message == message
     }
 
     private func settleManaged(_ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool) {
@@ -143,7 +155,7 @@ extension DeviceCore {
         let (decision, reason) = authDecision(app, deciding, offline, at: now)
         // What the device itself has found needs nobody's confirmation.
         let isOwn = app.latch != nil || reason == .outOfContact
-        if take(decision, for: .auth, &app, isCertain || isOwn, at: now) { app.authReason = reason }
+        if take(decision, for: .auth, &app, mayLoosen: isCertain || isOwn, at: now) { app.authReason = reason }
     }
 
     private func authDecision(
