@@ -171,53 +171,55 @@ extension DeviceCore {
             // A loss comes first: also when it waits for an older value to return.
             if app[.auth].isBehind { return }
         }
-        if app.managedTold.told != app.managed, app.managedTold.sent == nil {
-            let number = nextNumber(&app)
-            app.managedTold.sent = .init(number: number, value: app.managed)
-            batch.effects.append(.send(link, .deliver(number: number, .managed(app.managed))))
-        }
-        for policy in Policy.allCases where policy != .auth && policy != .secureServices { tell(policy, &app, link) }
+        tellManaged(&app, link)
+        for policy in Self.otherPolicies { tell(policy, &app, link) }
         guard isGain else { return }
         tellAvailability(&app, link)
         // A gain comes last: also behind a newer value that waits for an older one to return.
-        let isWaiting = Policy.allCases.contains { policy in
-            policy != .auth && policy != .secureServices && app[policy].isBehind
-        }
+        let isWaiting = Self.otherPolicies.contains { app[$0].isBehind }
         if !isWaiting { tell(.auth, &app, link) }
     }
+
+    /// All but auth, and secure services, of which an app sees the availability alone.
+    private static let otherPolicies = Policy.allCases.filter { $0 != .auth && $0 != .secureServices }
 
     /// An app that has retired itself believes nothing more before it has the agent's word of it: that comes first, also
     /// when the retirement has ended meanwhile.
     private mutating func confirmRetirement(of app: inout AppRecord, _ link: LinkID) {
         guard processes[app.id]?.awaitsRetirement == true else { return }
         processes[app.id]?.awaitsRetirement = false
-        let number = nextNumber(&app)
         let value = PolicyValue.auth(.retired, message: PolicyValue.selfRetiredMessage)
+        let number = send(.policy(value, reason: .selfRetired), to: &app, link)
         app[.auth].sent = PolicyRecord.Told(
             number: number, revision: app[.auth].received, value: value, reason: .selfRetired)
-        batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: .selfRetired))))
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {
         guard app.mustTell(policy), app[policy].sent == nil else { return }
-        let number = nextNumber(&app)
         let value = app[policy].value
         let reason = policy == .auth ? app.authReason : nil
+        let number = send(.policy(value, reason: reason ?? .none), to: &app, link)
         app[policy].sent = PolicyRecord.Told(
             number: number, revision: app[policy].received, value: value, isSubstitute: app[policy].problem != nil,
             reason: reason)
-        batch.effects.append(.send(link, .deliver(number: number, .policy(value, reason: reason ?? .none))))
+    }
+
+    private mutating func tellManaged(_ app: inout AppRecord, _ link: LinkID) {
+        guard app.managedTold.told != app.managed, app.managedTold.sent == nil else { return }
+        let number = send(.managed(app.managed), to: &app, link)
+        app.managedTold.sent = .init(number: number, value: app.managed)
     }
 
     private mutating func tellAvailability(_ app: inout AppRecord, _ link: LinkID) {
         guard app.availabilityTold.told != app.availability, app.availabilityTold.sent == nil else { return }
-        let number = nextNumber(&app)
+        let number = send(.availability(app.availability), to: &app, link)
         app.availabilityTold.sent = .init(number: number, value: app.availability)
-        batch.effects.append(.send(link, .deliver(number: number, .availability(app.availability))))
     }
 
-    private func nextNumber(_ app: inout AppRecord) -> Int64 {
+    /// Sends a delivery under the app's next number, which it returns.
+    private mutating func send(_ delivery: Delivery, to app: inout AppRecord, _ link: LinkID) -> Int64 {
         app.nextDelivery += 1
+        batch.effects.append(.send(link, .deliver(number: app.nextDelivery, delivery)))
         return app.nextDelivery
     }
 }
