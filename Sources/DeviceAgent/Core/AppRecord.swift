@@ -167,11 +167,9 @@ package struct AppRecord: Hashable, Sendable {
 
     /// The process has taken these of what was under way; the rest was lost with its connection.
     mutating func keepUnderWay(_ begun: [Int64]) {
-        for index in policies.indices where policies[index].sent.map({ !begun.contains($0.number) }) ?? false {
-            policies[index].sent = nil
-        }
-        if managedTold.sent.map({ !begun.contains($0.number) }) ?? false { managedTold.sent = nil }
-        if availabilityTold.sent.map({ !begun.contains($0.number) }) ?? false { availabilityTold.sent = nil }
+        for index in policies.indices { policies[index].keepUnderWay(begun) }
+        managedTold.keepUnderWay(begun)
+        availabilityTold.keepUnderWay(begun)
     }
 
     /// With its ready the process gets the present values. Where they differ from what it was told before, it has to be

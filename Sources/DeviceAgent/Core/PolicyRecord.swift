@@ -106,6 +106,11 @@ package struct PolicyRecord: Hashable, Sendable {
         sent = nil
     }
 
+    /// See ``AppRecord/keepUnderWay(_:)``.
+    mutating func keepUnderWay(_ begun: [Int64]) {
+        if let sent, !begun.contains(sent.number) { self.sent = nil }
+    }
+
     /// The app's callback for `number` has returned. Returns whether that was news.
     mutating func returned(_ number: Int64) -> Bool {
         guard var sent, sent.number == number else { return false }
@@ -177,6 +182,11 @@ package struct ToldValue<Value: Hashable & Sendable>: Hashable, Sendable {
     mutating func takeDefault(_ value: Value) {
         if sent != nil || told != value { told = nil }
         sent = nil
+    }
+
+    /// See ``AppRecord/keepUnderWay(_:)``.
+    mutating func keepUnderWay(_ begun: [Int64]) {
+        if let sent, !begun.contains(sent.number) { self.sent = nil }
     }
 
     mutating func returned(_ number: Int64) -> Bool {
