@@ -89,6 +89,22 @@ package struct DeviceCore: Sendable {
             throw DeviceAgentError(
                 .configuration, "trust: the enrolment does not fit together: enroll the device again", cause: error)
         }
+        try readDocuments()
+        raiseMarks()
+        self.state.boot += 1
+        self.state.running.observe(now)
+        clockSavedAt = self.state.running.total
+        batch.changes.append(.started(boot: self.state.boot, owner))
+        batch.isClockDue = true
+        // A crash may have come between making or destroying an app's keys and storing it.
+        for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) {
+            batch.keyEffects.append(app.hasKeys ? .createKeys(id) : .destroyKeys(id))
+        }
+        settle(self.state.apps.keys, isWiping: true, at: now)
+    }
+
+    /// Takes up the documents that an earlier run has found good.
+    private mutating func readDocuments() throws {
         do {
             if let wire = state.trust {
                 let newer = try Self.trust(try SignedDocument(wire: wire), enrollment, signatures)
@@ -104,22 +120,16 @@ package struct DeviceCore: Sendable {
                 .store, "the agent's store holds a document that cannot be read: enroll the device again", cause: error)
         }
         layers.count(state.groups)
+    }
+
+    /// The floors of the enrolment count as if documents of those revisions had been here.
+    private mutating func raiseMarks() {
         for (address, floor) in enrollment.floors where state.marks[address].map({ $0.revision < floor }) ?? true {
-            self.state.marks[address] = DocumentMark(revision: floor, digest: nil)
+            state.marks[address] = DocumentMark(revision: floor, digest: nil)
         }
         // It is saved less often than documents are; of the epoch that an enrolment tells of there may be none yet.
         let enrolled = Revision(epoch: enrollment.epoch, number: 0)
-        self.state.highest = self.state.marks.values.reduce(max(state.highest, enrolled)) { max($0, $1.revision) }
-        self.state.boot += 1
-        self.state.running.observe(now)
-        clockSavedAt = self.state.running.total
-        batch.changes.append(.started(boot: self.state.boot, owner))
-        batch.isClockDue = true
-        // A crash may have come between making or destroying an app's keys and storing it.
-        for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) {
-            batch.keyEffects.append(app.hasKeys ? .createKeys(id) : .destroyKeys(id))
-        }
-        settle(self.state.apps.keys, isWiping: true, at: now)
+        state.highest = state.marks.values.reduce(max(state.highest, enrolled)) { max($0, $1.revision) }
     }
 
     package var device: DeviceID { enrollment.device }
