@@ -8,54 +8,50 @@ extension AppSession {
     package mutating func next(for callbacks: Set<Callback>?) -> (Call?, [Effect]) {
         guard !isStopped, running == nil else { return (nil, flush()) }
         var index = 0
-        while index < inbox.count {
-            switch inbox[index] {
-            case .call(.connectionChanged(let state)):
-                inbox.remove(at: index)
-                return (begin(.connectionChanged(state)), flush())
-            case .ready(let properties):
-                guard callbacks != nil else {
-                    index += 1
-                    continue
-                }
-                inbox.remove(at: index)
-                self.properties = properties
-                phase = .ready
-                return (begin(.ready), flush())
+        while running == nil, index < inbox.count {
+            switch take(inbox[index], for: callbacks) {
+            case .notYet: index += 1
+            case .done: inbox.remove(at: index)
             case .call(let call):
-                guard let callbacks else {
-                    index += 1
-                    continue
-                }
                 inbox.remove(at: index)
-                if let callback = call.callback, !callbacks.contains(callback) { continue }
-                return (begin(call), flush())
-            case .delivery(let number, let delivery, let problem):
-                guard phase == .ready else {
-                    index += 1
-                    continue
-                }
-                guard !isOvertaken(delivery) else {
-                    inbox.remove(at: index)
-                    taken[delivery.kind] = Taken(number: number, delivery: delivery, hasReturned: true)
-                    send(.delivered(number))
-                    continue
-                }
-                set(delivery)
-                guard let callbacks else {
-                    index += 1
-                    continue
-                }
-                inbox.remove(at: index)
-                if let call = deliver(number, delivery, problem, to: callbacks) { return (begin(call), flush()) }
+                running = call
             }
         }
-        return (nil, flush())
+        return (running, flush())
     }
 
-    private mutating func begin(_ call: Call) -> Call {
-        running = call
-        return call
+    /// What becomes of an entry of the inbox whose turn has come.
+    private enum Turn {
+        /// It stays where it is.
+        case notYet
+        /// The delegate need not be called for it.
+        case done
+        case call(Call)
+    }
+
+    private mutating func take(_ entry: Waiting, for callbacks: Set<Callback>?) -> Turn {
+        switch entry {
+        case .call(.connectionChanged(let state)): return .call(.connectionChanged(state))
+        case .call(let call):
+            guard let callbacks else { return .notYet }
+            if let callback = call.callback, !callbacks.contains(callback) { return .done }
+            return .call(call)
+        case .ready(let properties):
+            guard callbacks != nil else { return .notYet }
+            self.properties = properties
+            phase = .ready
+            return .call(.ready)
+        case .delivery(let number, let delivery, let problem):
+            guard phase == .ready else { return .notYet }
+            guard !isOvertaken(delivery) else {
+                taken[delivery.kind] = Taken(number: number, delivery: delivery, hasReturned: true)
+                send(.delivered(number))
+                return .done
+            }
+            set(delivery)
+            guard let callbacks else { return .notYet }
+            return deliver(number, delivery, problem, to: callbacks).map(Turn.call) ?? .done
+        }
     }
 
     package mutating func returned(_ call: Call) -> [Effect] {
