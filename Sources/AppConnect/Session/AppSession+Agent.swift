@@ -52,16 +52,17 @@ extension AppSession {
         guard connection == .open else { return violation("ready before the welcome") }
         // An agent that has lost its memory begins the launch again; the app has had its ready. What differs follows.
         guard phase == .starting else { return effects.append(.send(.ready)) }
-        guard !inbox.contains(where: { if case .ready = $0 { true } else { false } }) else { return }
+        guard !isReadyWaiting else { return }
         owesReady = true
         inbox.append(.ready(properties))
         effects.append(.callsWaiting)
     }
 
+    private var isReadyWaiting: Bool { inbox.contains { if case .ready = $0 { true } else { false } } }
+
     private mutating func receivedDelivery(_ number: Int64, _ delivery: Delivery, problem: String?) {
         guard connection == .open else { return violation("a delivery before the welcome") }
-        let isReadyDue = inbox.contains { if case .ready = $0 { true } else { false } }
-        guard phase == .ready || isReadyDue else { return violation("a delivery before ready") }
+        guard phase == .ready || isReadyWaiting else { return violation("a delivery before ready") }
         if let known = taken[delivery.kind], known.number == number, known.delivery == delivery {
             // Sent twice. While it runs, its own `delivered` follows.
             if known.hasReturned { send(.delivered(number)) }

@@ -132,7 +132,7 @@ package struct AppSession: Sendable {
         connection = .none
         owesReady = false
         inbox.removeAll { if case .call(let call) = $0 { !call.isFromApp } else { true } }
-        held.removeAll { if case .blocked = $0 { false } else { true } }
+        held.removeAll { !$0.outlivesConnection }
         endDisplays()
         if !isStopped { change(to: .disconnected(problem)) }
         return flush()
@@ -164,15 +164,16 @@ package struct AppSession: Sendable {
     mutating func send(_ frame: AppFrame) {
         switch connection {
         case .open: effects.append(.send(frame))
-        case .registering:
-            held.append(frame)
-        case .none, .waiting:
-            if case .blocked = frame { held.append(frame) }
+        case .registering: held.append(frame)
+        case .none, .waiting: if frame.outlivesConnection { held.append(frame) }
         }
-        if held.count > Self.maximumWaiting,
-            let oldest = held.firstIndex(where: { if case .blocked = $0 { true } else { false } })
-        {
+        if held.count > Self.maximumWaiting, let oldest = held.firstIndex(where: \.outlivesConnection) {
             held.remove(at: oldest)
         }
     }
+}
+
+extension AppFrame {
+    /// Whether it is kept for the next connection: what else there is to say, the next registration says.
+    fileprivate var outlivesConnection: Bool { if case .blocked = self { true } else { false } }
 }
