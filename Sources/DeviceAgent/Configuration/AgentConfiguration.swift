@@ -32,7 +32,7 @@ package struct AgentConfiguration: Sendable {
             try Files.checkMode(path, info, isSecret: false)
         }
         let file = try parse(AgentFile.self, path)
-        let folder = path.contains("/") ? String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) : "."
+        let folder = Files.folder(of: path)
         func absolute(_ relative: String) -> String { relative.hasPrefix("/") ? relative : "\(folder)/\(relative)" }
         let secretPath = absolute(file.credentials)
         try checkSecret(secretPath)

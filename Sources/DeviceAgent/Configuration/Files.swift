@@ -32,6 +32,12 @@ enum Files {
         return stat(path, &info) == 0 ? info : nil
     }
 
+    /// What stands before the last slash of `path`; `.` where there is none.
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return String(path[..<slash])
+    }
+
     static func names(in folder: String) -> [String] {
         guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }

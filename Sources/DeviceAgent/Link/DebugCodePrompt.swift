@@ -14,18 +14,10 @@ package struct DebugCodePrompt {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw Files.failure("make a socket") }
         defer { close(descriptor) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
         guard path.utf8.count <= Link.maximumPath else {
             throw DeviceAgentError(.socket, "the socket's path is too long: \(path)")
         }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let status = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard status == 0 else {
+        guard LinkSocket(path: path).connect(descriptor) else {
             throw DeviceAgentError(
                 .socket, "no agent answers at \(path) (\(String(cString: strerror(errno)))): is it running?")
         }

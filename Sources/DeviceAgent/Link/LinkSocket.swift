@@ -14,7 +14,7 @@ struct LinkSocket {
                 "the socket's path has \(path.utf8.count) bytes, where Linux allows \(Link.maximumPath): \(path);"
                     + " set \"socket\" in the agent's configuration to a shorter one")
         }
-        let folder = path.contains("/") ? String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) : "."
+        let folder = Files.folder(of: path)
         guard let info = Files.status(folder), info.st_mode & S_IFMT == S_IFDIR else {
             throw DeviceAgentError(.socket, "the socket's folder \(folder) does not exist")
         }
@@ -41,12 +41,17 @@ struct LinkSocket {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
+        return connect(descriptor)
+    }
+
+    /// Connects a socket to the path, which must not be too long. Leaves the reason in `errno` when it cannot be done.
+    func connect(_ descriptor: Int32) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         return withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
             }
         }
     }

@@ -107,7 +107,6 @@ extension DeviceStore {
     /// Only the controller knows which documents are the newest, and says so at an enrolment: an agent that began again
     /// with nothing would believe old ones, and would have forgotten which apps are retired.
     static func remedy(_ path: String) -> String {
-        let folder = path.contains("/") ? String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) : "."
-        return "move \(folder) away and enroll this device again"
+        "move \(Files.folder(of: path)) away and enroll this device again"
     }
 }
