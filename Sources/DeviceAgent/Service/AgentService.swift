@@ -189,16 +189,14 @@ private final class AgentRunner: Sendable {
     }
 
     private func perform(_ effect: DeviceEffect, _ parts: Parts) throws {
-        let fleet = configuration.enrollment.fleet
         switch effect {
         case .destroyKeys(let app): try keystore.destroy(for: app)
         case .createKeys(let app): try keystore.create(for: app)
         case .store(let changes): try store.apply(changes)
-        case .subscribe(let filters, let barrier): parts.bus.subscribe(filters, barrier: barrier, in: fleet)
-        case .unsubscribe(let filters): parts.bus.unsubscribe(filters, in: fleet)
-        case .publish(let address, let payload, let retain):
-            parts.bus.publish(address, payload, retain: retain, in: fleet)
-        case .report(let status): parts.bus.report(status, in: fleet)
+        case .subscribe(let filters, let barrier): parts.bus.subscribe(filters, barrier: barrier)
+        case .unsubscribe(let filters): parts.bus.unsubscribe(filters)
+        case .publish(let address, let payload, let retain): parts.bus.publish(address, payload, retain: retain)
+        case .report(let status): parts.bus.report(status)
         case .send(let link, let frame): parts.links.send(frame, to: link)
         case .close(let link): parts.links.close(link)
         case .display(let link, let id, let text):

@@ -5,16 +5,20 @@ import Synchronization
 
 /// The agent's side of MQTT: one client on the loop, which names each connection and keeps the newest of what is to be said.
 ///
-/// All but ``init(_:loop:logger:handler:)`` is called on the loop's thread by way of ``perform(_:)``.
+/// May be called from any thread; what is asked for is done on the loop's.
 final class BusSession: Sendable {
     typealias Handler = @Sendable (DeviceEvent) -> Void
 
     private let loop: EventLoop
     private let client: LoopClient
     private let state: LoopState
+    private let fleet: FleetID
 
     /// What is touched on the loop's thread alone.
     private final class LoopState: @unchecked Sendable {  // safe: used in closures that run on the loop's thread
+        let fleet: FleetID
+        let logger: Logger
+        let handler: Handler
         var outbox = Outbox()
         /// Barriers by the packet of their subscription.
         var subscriptions: [PacketID: (filters: [TopicFilter], barrier: Int64)] = [:]
@@ -22,9 +26,52 @@ final class BusSession: Sendable {
         /// Who waits until all has been said.
         var leaving: CheckedContinuation<Void, Never>?
 
+        init(_ fleet: FleetID, _ logger: Logger, _ handler: @escaping Handler) {
+            self.fleet = fleet
+            self.logger = logger
+            self.handler = handler
+        }
+
         func leave() {
             leaving?.resume()
             leaving = nil
+        }
+
+        func flush(_ client: LoopClient) {
+            while client.hasRoom, let next = outbox.next() {
+                let topic = next.address.topic(in: fleet)
+                do {
+                    let packet = try client.publish(
+                        next.content.payload, to: topic, qos: next.qos, retain: next.isRetained)
+                    topics[packet] = topic
+                } catch {
+                    // When the connection is gone, the next one says it again.
+                    guard client.isConnected else { return }
+                    logger.error("cannot publish", metadata: ["topic": "\(topic)", "reason": "\(error)"])
+                }
+            }
+            if outbox.isEmpty { leave() }
+        }
+
+        func subscribe(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
+            guard let packet = try? client.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos) else {
+                return
+            }
+            subscriptions[packet] = (filters, barrier)
+        }
+
+        /// A refused filter is asked for again later: until it stands, the core does not hear that it does.
+        func subscribed(_ packet: PacketID, _ codes: [ReasonCode], _ client: LoopClient) {
+            guard let (filters, barrier) = subscriptions.removeValue(forKey: packet) else { return }
+            let refused = zip(filters, codes).filter { $1.isError }.map(\.0)
+            guard !refused.isEmpty else { return handler(.subscribed(barrier: barrier)) }
+            logger.error(
+                "the broker refused subscriptions: nothing is loosened until it grants them",
+                metadata: ["filters": "\(refused.map { $0.text(in: fleet) }.joined(separator: " "))"])
+            _ = client.loop.schedule(after: .seconds(10)) { [self] in
+                guard client.isConnected else { return }
+                subscribe(refused, barrier, client)
+            }
         }
     }
 
@@ -39,10 +86,10 @@ final class BusSession: Sendable {
         handler: @escaping Handler
     ) throws {
         self.loop = loop
-        self.logger = logger
-        let state = LoopState()
-        self.state = state
         let fleet = configuration.enrollment.fleet
+        self.fleet = fleet
+        let state = LoopState(fleet, logger, handler)
+        self.state = state
         let connection = Mutex(RandomID.random())
         var options = ClientOptions(
             host: configuration.host, port: configuration.port, clientID: configuration.enrollment.device.text)
@@ -76,9 +123,8 @@ final class BusSession: Sendable {
                         "the broker refused a message",
                         metadata: ["topic": "\(topic ?? "")", "reason": "\(code)"])
                 }
-                Self.flush(state, client, fleet, logger)
-            case .subscribed(let packet, let codes):
-                Self.subscribed(packet, codes, state, client, fleet, logger, handler)
+                state.flush(client)
+            case .subscribed(let packet, let codes): state.subscribed(packet, codes, client)
             case .unsubscribed: break
             case .disconnected(let error, let delay):
                 state.outbox = Outbox()
@@ -97,30 +143,28 @@ final class BusSession: Sendable {
 
     func start() { client.start() }
 
-    private let logger: Logger
-
-    func subscribe(_ filters: [TopicFilter], barrier: Int64, in fleet: FleetID) {
-        loop.execute { [client, state] in Self.subscribe(filters, barrier, state, client, fleet) }
+    func subscribe(_ filters: [TopicFilter], barrier: Int64) {
+        loop.execute { [client, state] in state.subscribe(filters, barrier, client) }
     }
 
-    func unsubscribe(_ filters: [TopicFilter], in fleet: FleetID) {
-        loop.execute { [client] in
+    func unsubscribe(_ filters: [TopicFilter]) {
+        loop.execute { [client, fleet] in
             // Without a connection there is no subscription.
             _ = try? client.unsubscribe(from: filters.map { $0.text(in: fleet) })
         }
     }
 
-    func publish(_ address: Address, _ payload: [UInt8], retain: Bool, in fleet: FleetID) {
-        loop.execute { [client, state, logger] in
+    func publish(_ address: Address, _ payload: [UInt8], retain: Bool) {
+        loop.execute { [client, state] in
             state.outbox.add(address, payload, retain: retain)
-            Self.flush(state, client, fleet, logger)
+            state.flush(client)
         }
     }
 
-    func report(_ status: Status, in fleet: FleetID) {
-        loop.execute { [client, state, logger] in
+    func report(_ status: Status) {
+        loop.execute { [client, state] in
             state.outbox.add(status)
-            Self.flush(state, client, fleet, logger)
+            state.flush(client)
         }
     }
 
@@ -141,48 +185,6 @@ final class BusSession: Sendable {
             }
         }
         loop.execute { [client, state] in client.close(state.outbox.isEmpty ? .graceful : .publishingWill) }
-    }
-
-    private static func flush(_ state: LoopState, _ client: LoopClient, _ fleet: FleetID, _ logger: Logger) {
-        while client.hasRoom, let next = state.outbox.next() {
-            let topic = next.address.topic(in: fleet)
-            do {
-                let packet = try client.publish(
-                    next.content.payload, to: topic, qos: next.qos, retain: next.isRetained)
-                state.topics[packet] = topic
-            } catch {
-                // When the connection is gone, the next one says it again.
-                guard client.isConnected else { return }
-                logger.error("cannot publish", metadata: ["topic": "\(topic)", "reason": "\(error)"])
-            }
-        }
-        if state.outbox.isEmpty { state.leave() }
-    }
-
-    private static func subscribe(
-        _ filters: [TopicFilter], _ barrier: Int64, _ state: LoopState, _ client: LoopClient, _ fleet: FleetID
-    ) {
-        guard let packet = try? client.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos) else {
-            return
-        }
-        state.subscriptions[packet] = (filters, barrier)
-    }
-
-    /// A refused filter is asked for again later: until it stands, the core does not hear that it does.
-    private static func subscribed(
-        _ packet: PacketID, _ codes: [ReasonCode], _ state: LoopState, _ client: LoopClient, _ fleet: FleetID,
-        _ logger: Logger, _ handler: @escaping Handler
-    ) {
-        guard let (filters, barrier) = state.subscriptions.removeValue(forKey: packet) else { return }
-        let refused = zip(filters, codes).filter { $1.isError }.map(\.0)
-        guard !refused.isEmpty else { return handler(.subscribed(barrier: barrier)) }
-        logger.error(
-            "the broker refused subscriptions: nothing is loosened until it grants them",
-            metadata: ["filters": "\(refused.map { $0.text(in: fleet) }.joined(separator: " "))"])
-        _ = client.loop.schedule(after: .seconds(10)) {
-            guard client.isConnected else { return }
-            subscribe(refused, barrier, state, client, fleet)
-        }
     }
 }
 
