@@ -1,0 +1,197 @@
+import CryptoExtras
+import Dispatch
+import FleetProtocol
+import Foundation
+import Logging
+import Mosquitto
+import Synchronization
+
+/// Performs what the core decides, on one queue: first keys, then the transaction, then everything that can be seen.
+final class AgentRunner: Sendable {
+    private let configuration: AgentConfiguration
+    private let store: DeviceStore
+    private let keystore: Keystore
+    private let logger: Logger
+    private let state: Mutex<State>
+    private let loop: EventLoop
+    private let parts = Mutex<Parts?>(nil)
+    private let failed: @Sendable (any Error) -> Void
+    private let displayQueue = DispatchQueue(label: "fleet-agent.display")
+    private let displays = Mutex(0)
+    /// Texts that wait for the screen; beyond it they are not shown.
+    private static let maximumDisplays = 16
+    private let codeQueue = DispatchQueue(label: "fleet-agent.code")
+
+    private struct State {
+        var core: DeviceCore
+        var hasFailed = false
+        /// The running time that the timer is set for.
+        var wakesAt: Int64?
+    }
+
+    private struct Parts {
+        let inbox: Inbox
+        let bus: BusSession
+        let links: LinkServer
+    }
+
+    init(
+        _ configuration: AgentConfiguration, core: DeviceCore, store: DeviceStore, keystore: Keystore,
+        loop: EventLoop, logger: Logger, failed: @escaping @Sendable (any Error) -> Void
+    ) {
+        self.configuration = configuration
+        self.store = store
+        self.keystore = keystore
+        self.logger = logger
+        self.loop = loop
+        self.failed = failed
+        state = Mutex(State(core: core))
+    }
+
+    func start(boot: Int64) async throws {
+        let inbox = Inbox { [self] events in handle(events) }
+        let bus = try BusSession(
+            configuration, agentVersion: AgentService.version, boot: boot, loop: loop, logger: logger,
+            handler: inbox.add)
+        let links = LinkServer(
+            access: LinkAccess(folder: configuration.appsFolder), logger: logger, handler: inbox.add)
+        parts.withLock { $0 = Parts(inbox: inbox, bus: bus, links: links) }
+        try await links.start(at: configuration.socketPath)
+        inbox.add(.tick)
+        bus.start()
+    }
+
+    /// Says goodbye, and waits until it has been said.
+    func stop() async {
+        guard let parts = parts.withLock({ $0 }) else { return }
+        await parts.links.stop()
+        await withCheckedContinuation { continuation in
+            parts.inbox.add(.stopping)
+            parts.inbox.queue.async { continuation.resume() }
+        }
+        await parts.bus.close(hasFailed: state.withLock { $0.hasFailed })
+    }
+
+    private func handle(_ events: [DeviceEvent]) {
+        guard let parts = parts.withLock({ $0 }) else { return }
+        let effects: [DeviceEffect]? = state.withLock { state in
+            guard !state.hasFailed else { return nil }
+            let now = Now.system
+            for event in events { state.core.handle(event, at: now) }
+            return state.core.takeEffects(at: now)
+        }
+        guard let effects else { return }
+        do {
+            for effect in effects { try perform(effect, parts) }
+        } catch {
+            // What was decided is not on the disk, so nobody may hear of it: start again from what is.
+            state.withLock { $0.hasFailed = true }
+            return failed(error)
+        }
+        var messages = 0
+        for event in events {
+            switch event {
+            case .message: messages += 1
+            case .registered(let link, _), .frame(let link, _): parts.links.handled(link)
+            default: break
+            }
+        }
+        if messages > 0 { parts.bus.handled(messages) }
+        scheduleTick(parts)
+    }
+
+    private func scheduleTick(_ parts: Parts) {
+        let delay: Int64? = state.withLock { state in
+            let next = state.core.nextTick
+            guard state.wakesAt.map({ next < $0 || $0 <= state.core.state.running.total }) ?? true else { return nil }
+            state.wakesAt = next
+            return next - state.core.state.running.total
+        }
+        guard let delay else { return }
+        parts.inbox.queue.asyncAfter(deadline: .now() + .milliseconds(Int(min(delay, 3_600_000)) + 1)) {
+            parts.inbox.add(.tick)
+        }
+    }
+
+    private func perform(_ effect: DeviceEffect, _ parts: Parts) throws {
+        switch effect {
+        case .destroyKeys(let app): try keystore.destroy(for: app)
+        case .createKeys(let app): try keystore.create(for: app)
+        case .store(let changes): try store.apply(changes)
+        case .subscribe(let filters, let barrier): parts.bus.subscribe(filters, barrier: barrier)
+        case .unsubscribe(let filters): parts.bus.unsubscribe(filters)
+        case .publish(let address, let payload, let retain): parts.bus.publish(address, payload, retain: retain)
+        case .report(let status): parts.bus.report(status)
+        case .send(let link, let frame): parts.links.send(frame, to: link)
+        case .close(let link): parts.links.close(link)
+        case .display(let link, let id, let text):
+            display(text, parts) { isShown in
+                parts.inbox.add(.displayed(link, id: id, isShown))
+            }
+        case .checkCode(let check, let text, let code):
+            codeQueue.async { parts.inbox.add(.codeChecked(check, isRight: code.matches(text))) }
+        case .log(let entry): log(entry)
+        }
+    }
+
+    /// Shows a text to the person at the device. A display command takes the screen while it runs.
+    private func display(_ text: String, _ parts: Parts, done: @escaping @Sendable (Bool) -> Void) {
+        guard let command = configuration.displayCommand, let program = command.first else {
+            logger.notice("message for the person at this device", metadata: ["text": "\(text)"])
+            return done(true)
+        }
+        let isFull = displays.withLock { displays in
+            if displays < Self.maximumDisplays { displays += 1 } else { return true }
+            return false
+        }
+        guard !isFull else { return done(false) }
+        displayQueue.async { [self] in
+            defer { displays.withLock { $0 -= 1 } }
+            parts.links.broadcast(.activity(isActive: false))
+            defer { parts.links.broadcast(.activity(isActive: true)) }
+            let process = Process()
+            let input = Pipe()
+            process.executableURL = URL(fileURLWithPath: program)
+            process.arguments = Array(command.dropFirst())
+            process.standardInput = input
+            do {
+                try process.run()
+                try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+                try? input.fileHandleForWriting.close()
+                process.waitUntilExit()
+                done(process.terminationStatus == 0)
+            } catch {
+                logger.error("the display command failed", metadata: ["command": "\(program)", "reason": "\(error)"])
+                done(false)
+            }
+        }
+    }
+
+    private func log(_ entry: DeviceEffect.LogEntry) {
+        let level: Logger.Level =
+            switch entry.level {
+            case .debug: .debug
+            case .info: .info
+            case .notice: .notice
+            case .warning: .warning
+            case .error: .error
+            }
+        var metadata: Logger.Metadata = [:]
+        metadata["app"] = entry.app.map { "\($0)" }
+        metadata["detail"] = entry.detail.map { "\($0)" }
+        logger.log(level: level, "\(entry.message)", metadata: metadata)
+    }
+}
+
+extension DebugCode {
+    /// Whether `text` is the code. Takes some tens of milliseconds, on purpose.
+    package func matches(_ text: String) -> Bool {
+        let derived = try? KDF.Scrypt.deriveKey(
+            from: Data(text.utf8), salt: Data(salt), outputByteCount: 32, rounds: Int(n), blockSize: Int(r),
+            parallelism: Int(p))
+        guard let derived else { return false }
+        return derived.withUnsafeBytes { bytes in
+            zip(bytes, hash).reduce(UInt8(bytes.count ^ hash.count)) { $0 | ($1.0 ^ $1.1) } == 0
+        }
+    }
+}
