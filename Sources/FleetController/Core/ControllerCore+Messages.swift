@@ -94,13 +94,13 @@ extension ControllerCore {
             turn.log(.warning, Self.needsLook, ["device": "\(notice.device)", "what": "\(notice.text)"])
         }
         phase.readBack?.note(collector)
-        if let deaf = phase.serving?.note(collector) { try warn(of: deaf, &turn) }
+        if let devices = phase.serving?.note(collector) { try warn(of: devices, &turn) }
     }
 
-    private func warn(of deaf: [DeviceID], _ turn: inout Turn) throws {
-        guard !deaf.isEmpty else { return }
+    private func warn(of devices: [DeviceID], _ turn: inout Turn) throws {
+        guard !devices.isEmpty else { return }
         let warned = try store.transaction { transaction in
-            try deaf.filter { name in
+            try devices.filter { name in
                 guard let device = try transaction.device(name), device.warning == nil else { return false }
                 return try transaction.warn(device, DeviceWarning.hasOthers)
             }

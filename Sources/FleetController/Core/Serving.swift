@@ -31,7 +31,7 @@ struct Serving {
     /// Heartbeats of this connection.
     private var beats = 0
     /// At which of them a device was first told that its documents are not those that it should have.
-    private var deaf: [DeviceID: Int] = [:]
+    private var firstTold: [DeviceID: Int] = [:]
     /// After so many heartbeats in which telling has not helped, two rounds, somebody has to look.
     private static let patience = 20
     /// Events stored, and not yet told to the device.
@@ -45,7 +45,7 @@ struct Serving {
     mutating func note(_ collector: Collector) -> [DeviceID] {
         for device in collector.gone { forget(device) }
         for (device, presence) in collector.arrived { greet(device, presence) }
-        for device in collector.intact { deaf[device] = nil }
+        for device in collector.intact { firstTold[device] = nil }
         for device in collector.doubted where later[device] == nil { later[device] = [] }
         unsaid.merge(collector.marks) { $1 }
         return collector.lost.filter { tell($0.key, $0.value.presence, lost: $0.value.lost) }.keys.sorted()
@@ -64,8 +64,8 @@ struct Serving {
         waiting[device] = Greeting(presence)
         waiting[device]?.lost = asked.union(lost)
         guard lost.contains(.documents) else { return false }
-        let first = deaf[device] ?? beats
-        deaf[device] = first
+        let first = firstTold[device] ?? beats
+        firstTold[device] = first
         return beats - first >= Self.patience
     }
 
@@ -84,7 +84,7 @@ struct Serving {
     mutating func forget(_ device: DeviceID) {
         waiting[device] = nil
         greeted[device] = nil
-        deaf[device] = nil
+        firstTold[device] = nil
     }
 
     /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted.

@@ -287,11 +287,11 @@ final class AppProcess {
     }
 
     private func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
-        let isDue = wasReady && watch.mayAnswer(policy)
+        let isAllowed = wasReady && watch.mayAnswer(policy)
         run { session in
             let effects = try? session.acknowledge(policy, state, message)
-            if (effects != nil) != isDue {
-                world.fail(.quiet, "\(name): its answer for \(policy.rawValue) was \(isDue ? "refused" : "taken")")
+            if (effects != nil) != isAllowed {
+                world.fail(.quiet, "\(name): its answer for \(policy.rawValue) was \(isAllowed ? "refused" : "taken")")
             }
             if effects != nil { watch.answered(policy, state, message) }
             return effects ?? []
