@@ -1,7 +1,7 @@
 /// Why the controller cannot start, or cannot go on: what was tried, on what, and what to do about it.
 package struct FleetControllerError: Error, Sendable, CustomStringConvertible {
     package struct Code: Hashable, Sendable {
-        enum Raw { case busy, corrupt, newer, unusable, otherFleet, home, limit, stopped }
+        enum Raw { case busy, corrupt, newer, unusable, otherFleet, home, stopped }
         let raw: Raw
         /// Another process holds the database.
         package static let busy = Code(raw: .busy)
@@ -15,8 +15,6 @@ package struct FleetControllerError: Error, Sendable, CustomStringConvertible {
         package static let otherFleet = Code(raw: .otherFleet)
         /// A file of the fleet's home is missing or wrong.
         package static let home = Code(raw: .home)
-        /// More of something than the store can hold.
-        package static let limit = Code(raw: .limit)
         /// Going on would do harm; the message says what has to be decided.
         package static let stopped = Code(raw: .stopped)
     }

@@ -5,8 +5,7 @@ import Foundation
 
 struct Enroll: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Makes something known to the fleet.", subcommands: [EnrollDevice.self],
-        defaultSubcommand: nil)
+        abstract: "Makes something known to the fleet.", subcommands: [EnrollDevice.self])
 }
 
 struct EnrollDevice: AsyncParsableCommand {

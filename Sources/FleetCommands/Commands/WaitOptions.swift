@@ -12,7 +12,6 @@ struct WaitOptions: ParsableArguments {
             self.seconds = seconds
         }
         var description: String { "\(seconds)s" }
-        var defaultValueDescription: String { description }
     }
 
     /// How long `--wait` waits if it names no time.

@@ -40,7 +40,7 @@ struct RequestExchange {
         /// On its way to the broker.
         case sending
         /// The broker has no subscriber; the next attempt comes at the time.
-        case alone(since: Duration, again: Duration)
+        case alone(again: Duration)
         case waiting(again: Duration)
         case finished
     }
@@ -88,7 +88,7 @@ struct RequestExchange {
             let since = aloneSince ?? now
             aloneSince = since
             if now - since >= Self.patience { return finish(.nobodyThere) }
-            state = .alone(since: since, again: now + Self.whileAlone)
+            state = .alone(again: now + Self.whileAlone)
             return [.wake(at: min(now + Self.whileAlone, limit))]
         case 0..<0x80:
             aloneSince = nil
@@ -108,7 +108,7 @@ struct RequestExchange {
             }
         }
         switch state {
-        case .alone(_, let again), .waiting(let again):
+        case .alone(let again), .waiting(let again):
             guard now >= again else { return [.wake(at: min(again, limit))] }
             state = .sending
             return [.send, .wake(at: limit)]

@@ -189,7 +189,11 @@ struct NodeWalk {
             mistake(at: node, path, "expected a whole number, found '\(Text.printable(scalar.string, limit: 40))'")
             return nil
         }
-        return inRange(node, number, range, path)
+        guard range.contains(number) else {
+            mistake(at: node, path, "\(number) is outside \(range.lowerBound) to \(range.upperBound)")
+            return nil
+        }
+        return .integer(number)
     }
 
     private mutating func duration(_ node: Node, _ range: ClosedRange<Int64>, _ path: String) -> JSONValue? {
@@ -205,16 +209,6 @@ struct NodeWalk {
             return nil
         }
         return .integer(seconds)
-    }
-
-    private mutating func inRange(
-        _ node: Node, _ number: Int64, _ range: ClosedRange<Int64>, _ path: String
-    ) -> JSONValue? {
-        guard range.contains(number) else {
-            mistake(at: node, path, "\(number) is outside \(range.lowerBound) to \(range.upperBound)")
-            return nil
-        }
-        return .integer(number)
     }
 
     private mutating func scalar(_ node: Node, _ path: String) -> Node.Scalar? {

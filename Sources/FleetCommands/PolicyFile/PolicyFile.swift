@@ -89,7 +89,7 @@ struct PolicyFile {
             entries.append(
                 Entry(change: ApplyRequest.Change(app: app, layer: layer, aspect: aspect, value: desired), place: place)
             )
-            warn(about: desired, aspect, node, app, layer, place)
+            warn(about: desired, node, app, layer, place)
         }
     }
 
@@ -155,8 +155,7 @@ struct PolicyFile {
     }
 
     private mutating func warn(
-        about desired: DesiredValue, _ aspect: Aspect, _ node: Node, _ app: AppID, _ layer: Layer,
-        _ place: Mistake.Place
+        about desired: DesiredValue, _ node: Node, _ app: AppID, _ layer: Layer, _ place: Mistake.Place
     ) {
         func warn(_ message: String) { warnings.append(Mistake(place: place, message: message)) }
         switch desired.content {

@@ -42,7 +42,7 @@ struct ChangeOutcome {
             try enroll(device, identity, transaction, enrolments[device])
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
-            try remove(request, change(nil), enrolments[request.device], isHomeUnread, now)
+            try remove(request, change(nil), enrolments[request.device], isHomeUnread)
         case .groups, .devices, .apps, .policies, .status, .progress, .history: break
         }
     }
@@ -80,8 +80,7 @@ struct ChangeOutcome {
     /// What it was told is withdrawn by tombstones, as for a device that stays: one that is enrolled again under this name
     /// may have it on its disk, or be shown it by a broker.
     private mutating func remove(
-        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ isHomeUnread: Bool,
-        _ now: Timestamp
+        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ isHomeUnread: Bool
     ) throws {
         let name = request.device
         let transaction = change.transaction
@@ -107,7 +106,7 @@ struct ChangeOutcome {
         for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
         let last = max(enrolled ?? 0, request.incarnation ?? 0)
-        cleared += try transaction.removeDevice(name, enrolled: last, at: now).map { .reply(name, $0, .status) }
+        cleared += try transaction.removeDevice(name, enrolled: last, at: change.now).map { .reply(name, $0, .status) }
         cleared.append(.presence(.device(name)))
         try change.finish()
         issued = change.issued

@@ -24,9 +24,7 @@ final class Outbox: Sendable {
         bell.yield()
     }
 
-    func close() { bell.finish() }
-
-    /// Calls `body` with all that has gathered, again and again, until the outbox is closed or the task cancelled.
+    /// Calls `body` with all that has gathered, again and again, until the task is cancelled.
     func drain(_ body: ([Entry]) async throws -> Void) async rethrows {
         for await _ in signal {
             let gathered = entries.withLock { entries in

@@ -16,16 +16,6 @@ struct Shape: Hashable, Sendable {
     /// One for each policy, by its index.
     let entries: [Entry]
 
-    init(entries: [Entry]) { self.entries = entries }
-
-    init(of status: Status) {
-        entries = status.policies.map {
-            Entry(
-                source: $0.source, received: $0.received, applied: $0.applied, attempted: $0.attempt.revision,
-                outcome: $0.attempt.outcome)
-        }
-    }
-
     subscript(policy: Policy) -> Entry { entries[policy.index] }
 
     // MARK: How it is stored: a line for each policy, `source received applied attempted outcome`
