@@ -5,6 +5,10 @@ extension ControllerCore {
     static let marksInterval: Int64 = 1
     static let barrierRetry: Int64 = 30
     static let housekeepingInterval: Int64 = 3_600
+    /// How often at most the home is asked which incarnations it gave out.
+    static let enrolmentsInterval: Int64 = 10
+    /// How long after its answer somebody who enrols a device may take to write it down in the home.
+    static let enrolmentPatience: Int64 = 10
     /// How long what was answered is kept, and how long it is remembered that a document is gone.
     static let answerLife: Int64 = 86_400
     static let tombstoneLife: Int64 = 91 * 86_400
@@ -15,13 +19,15 @@ extension ControllerCore {
 
     /// Does what is due at this time, and asks to be woken for what comes next.
     mutating func advance(_ turn: inout Turn) throws {
-        if schedule.isHomeUnread, Schedule.isDue(schedule.lastEnrolments, every: 10, at: turn.now) {
+        if schedule.isHomeUnread,
+            Schedule.hasPassed(Self.enrolmentsInterval, since: schedule.lastEnrolments, at: turn.now)
+        {
             schedule.needsEnrolments = false
             schedule.isReadingEnrolments = true
             schedule.lastEnrolments = turn.now
             turn.effects.append(.readEnrolments)
         }
-        if Schedule.isDue(schedule.lastHousekeeping, every: Self.housekeepingInterval, at: turn.now) {
+        if Schedule.hasPassed(Self.housekeepingInterval, since: schedule.lastHousekeeping, at: turn.now) {
             schedule.noteHousekeeping(every: Self.housekeepingInterval, at: turn.now)
             try keepHouse(&turn)
         }
@@ -29,21 +35,21 @@ extension ControllerCore {
         case .offline: break
         case .looking(var readBack):
             phase = .offline  // so that `readBack` is the only copy
-            if Schedule.isDue(readBack.askedAt, every: Self.barrierRetry, at: turn.now) {
+            if Schedule.hasPassed(Self.barrierRetry, since: readBack.askedAt, at: turn.now) {
                 readBack.askedAt = turn.now
                 turn.publish(identity.topic(.barrier(.controller)), readBack.barrier, retain: false)
             }
             phase = .looking(readBack)
         case .serving(var serving):
             phase = .offline  // so that `serving` is the only copy
-            if Schedule.isDue(serving.lastHeartbeat, every: Self.heartbeatInterval, at: turn.now) {
+            if Schedule.hasPassed(Self.heartbeatInterval, since: serving.lastHeartbeat, at: turn.now) {
                 // Behind the first all are greeted anyway.
                 if serving.lastHeartbeat != nil { serving.askNext() }
                 serving.lastHeartbeat = turn.now
                 try beat(&turn)
             }
             try greet(&serving, &turn)
-            if !serving.unsaid.isEmpty, Schedule.isDue(serving.lastMarks, every: Self.marksInterval, at: turn.now) {
+            if !serving.unsaid.isEmpty, Schedule.hasPassed(Self.marksInterval, since: serving.lastMarks, at: turn.now) {
                 serving.lastMarks = turn.now
                 try sayMarks(&serving, &turn)
             }
@@ -64,7 +70,7 @@ extension ControllerCore {
             }
             if !serving.waiting.isEmpty { next = turn.now }
         }
-        if schedule.needsEnrolments { next = min(next, turn.now.advanced(bySeconds: 10)) }
+        if schedule.needsEnrolments { next = min(next, turn.now.advanced(bySeconds: Self.enrolmentsInterval)) }
         guard next != schedule.wake || next <= turn.now else { return }
         schedule.wake = next
         turn.effects.append(.wake(at: next))

@@ -150,7 +150,9 @@ package struct ControllerCore: ~Copyable {
         enrolments = known
         schedule.isReadingEnrolments = false
         // Whoever enrols a device writes it down after it has been answered.
-        if !Schedule.isDue(schedule.lastEnrolmentAnswer, every: 10, at: turn.now) { schedule.needsEnrolments = true }
+        if !Schedule.hasPassed(Self.enrolmentPatience, since: schedule.lastEnrolmentAnswer, at: turn.now) {
+            schedule.needsEnrolments = true
+        }
         let hasNewcomers = schedule.needsEnrolments
         let (strangers, missing) = try store.transaction { transaction in
             let (strangers, missing) = try transaction.learn(known, hasNewcomers: hasNewcomers)

@@ -143,8 +143,8 @@ struct Schedule {
         evenSince.map { $0.advanced(bySeconds: seconds) <= now } ?? false
     }
 
-    /// Whether `seconds` have passed since `last`, or the clock was set back behind it.
-    static func isDue(_ last: Timestamp?, every seconds: Int64, at now: Timestamp) -> Bool {
+    /// Whether so much time has passed since `last`, or the clock was set back behind it; also without a last time.
+    static func hasPassed(_ seconds: Int64, since last: Timestamp?, at now: Timestamp) -> Bool {
         guard let last else { return true }
         return now < last || last.advanced(bySeconds: seconds) <= now
     }

@@ -128,7 +128,7 @@ extension FleetStore.Transaction {
                 """, [layer.number, layer.target, names])
             for document in documents {
                 let issued = Timestamp(milliseconds: document[2])
-                guard Schedule.isDue(issued, every: settling, at: now) else { return nil }
+                guard Schedule.hasPassed(settling, since: issued, at: now) else { return nil }
                 if document[1] { found.add(document[0]) }
             }
         }
