@@ -1,0 +1,34 @@
+import FleetProtocol
+
+/// What is due without anything happening.
+struct Schedule {
+    private(set) var lastHousekeeping: Timestamp?
+    /// Since when the clock has gone evenly, as far as this run has seen.
+    private var evenSince: Timestamp?
+    var lastEnrolments: Timestamp?
+    var needsEnrolments = true
+    /// When somebody who enrols a device was answered last.
+    var lastEnrolmentAnswer: Timestamp?
+    /// The home is being read, or could not be; then it is read again.
+    var isReadingEnrolments = false
+    /// Devices may have been enrolled of which this controller has not heard from the home.
+    var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
+    /// What ``ControllerCore/Effect/wake(at:)`` last said.
+    var wake: Timestamp?
+
+    mutating func noteHousekeeping(every seconds: Int64, at now: Timestamp) {
+        let isEven = lastHousekeeping.map { $0 <= now && now <= $0.advanced(bySeconds: 2 * seconds) } ?? false
+        if !isEven { evenSince = now }
+        lastHousekeeping = now
+    }
+
+    func isEven(for seconds: Int64, at now: Timestamp) -> Bool {
+        evenSince.map { $0.advanced(bySeconds: seconds) <= now } ?? false
+    }
+
+    /// Whether so much time has passed since `last`, or the clock was set back behind it; also without a last time.
+    static func hasPassed(_ seconds: Int64, since last: Timestamp?, at now: Timestamp) -> Bool {
+        guard let last else { return true }
+        return now < last || last.advanced(bySeconds: seconds) <= now
+    }
+}
