@@ -108,11 +108,10 @@ struct Collector {
             }
             advance(&device, presence.incarnation, presence.boot)
             if !isRetained {
-                if device.connection != presence.connection || !wasOnline(device) { device.since = now }
+                if device.connection != presence.connection || !device.wasOnline { device.since = now }
                 device.state = session
-            } else if device.connection != presence.connection || device.state == Connectivity.offlineState {
-                device.state = 0
-                device.since = nil
+            } else if device.connection != presence.connection || device.isOffline {
+                device.becomeUnknown()
             }
             if device.connection != presence.connection, device.warning == DeviceWarning.hasOthers {
                 doubted.insert(name)
@@ -136,7 +135,7 @@ struct Collector {
         case .offline:
             // The will of an earlier connection says nothing about the present one.
             if let connection = device.connection, connection != presence.connection { return }
-            if device.state != Connectivity.offlineState {
+            if !device.isOffline {
                 device.state = Connectivity.offlineState
                 device.since = now
             }
@@ -259,12 +258,10 @@ struct Collector {
 
     /// A device that speaks is there, unless its last word was that it leaves.
     private func heard(_ device: inout DeviceRow) {
-        guard device.state != session, device.state != Connectivity.offlineState else { return }
-        if !wasOnline(device) { device.since = now }
+        guard device.state != session, !device.isOffline else { return }
+        if !device.wasOnline { device.since = now }
         device.state = session
     }
-
-    private func wasOnline(_ device: DeviceRow) -> Bool { device.state > Connectivity.offlineState }
 
     private func isBefore(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> Bool {
         (incarnation, boot) < (device.incarnation, device.boot)

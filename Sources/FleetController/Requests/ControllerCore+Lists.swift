@@ -60,7 +60,7 @@ extension ControllerCore {
         ) { device in
             JSONValue.object([
                 "device": .string(device.name.text),
-                "state": .string(Connectivity(state: device.state, session: session).rawValue),
+                "state": .string(device.connectivity(in: session).rawValue),
                 "since": device.since.map { .string($0.description) },
                 "agent": device.agent.map { .string($0) },
                 "incarnation": .integer(device.incarnation), "boot": .integer(device.boot),

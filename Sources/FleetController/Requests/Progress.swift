@@ -102,7 +102,7 @@ struct Progress {
         waiting.append(
             Waiting(
                 device: device.name, app: app, policy: policy, outcome: outcome,
-                isOnline: Connectivity(state: device.state, session: session) == .online))
+                isOnline: device.connectivity(in: session) == .online))
     }
 }
 

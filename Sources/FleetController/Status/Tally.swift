@@ -85,20 +85,3 @@ struct Tally {
         return expectation
     }
 }
-
-/// Whether a device is connected, as far as the controller knows on its present connection.
-enum Connectivity: String, Hashable, Sendable {
-    case online, offline, unknown
-
-    /// Reads `devices.state`.
-    init(state: Int64, session: Int64) {
-        self =
-            switch state {
-            case 1: .offline
-            case session: .online
-            default: .unknown
-            }
-    }
-
-    static let offlineState: Int64 = 1
-}

@@ -19,6 +19,19 @@ struct DeviceRow: Hashable, Sendable {
     /// What an operator should look at.
     var warning: String?
 
+    /// Whether it was online when it was last heard of, in whatever session.
+    var wasOnline: Bool { state > Connectivity.offlineState }
+    /// Whether the last that was heard of it is that it has left.
+    var isOffline: Bool { state == Connectivity.offlineState }
+
+    func connectivity(in session: Int64) -> Connectivity { Connectivity(state: state, session: session) }
+
+    /// Nothing is known of where it is until it is heard.
+    mutating func becomeUnknown() {
+        state = Connectivity.unknownState
+        since = nil
+    }
+
     /// The row of one of its apps.
     func row(of app: Int64) -> Int64 { id << 16 | app }
 }

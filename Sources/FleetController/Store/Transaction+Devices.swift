@@ -16,7 +16,8 @@ extension FleetStore.Transaction {
         try run(
             "INSERT INTO devices (name, incarnation, boot, state) VALUES (?, ?, ?, 0)", [name.text, incarnation, boot])
         let device = DeviceRow(
-            id: database.lastInsertedRowID, name: name, incarnation: incarnation, boot: boot, state: 0)
+            id: database.lastInsertedRowID, name: name, incarnation: incarnation, boot: boot,
+            state: Connectivity.unknownState)
         cache.devices[name] = device
         return device
     }

@@ -97,7 +97,7 @@ extension FleetStore.Transaction {
         else { return nil }
         return Tally.Rows(
             shape: row[0], overrides: row[1], state: device.state,
-            connection: Connectivity(state: device.state, session: try session()), count: 1)
+            connection: device.connectivity(in: try session()), count: 1)
     }
 
     /// Some devices of these rows.

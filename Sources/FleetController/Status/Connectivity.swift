@@ -1,0 +1,18 @@
+/// Whether a device is connected, as far as the controller knows on its present connection.
+enum Connectivity: String, Hashable, Sendable {
+    case online, offline, unknown
+
+    // MARK: How it is stored: `devices.state`, one of these or the session in which it was last heard online
+
+    static let unknownState: Int64 = 0
+    static let offlineState: Int64 = 1
+
+    init(state: Int64, session: Int64) {
+        self =
+            switch state {
+            case Self.offlineState: .offline
+            case session: .online
+            default: .unknown
+            }
+    }
+}
