@@ -52,7 +52,7 @@ extension FleetStore.Transaction {
                 through = number
             }
             // What the device no longer has may have been here.
-            if try !lost.isEmpty && isForgotten(device.name, incarnation: header.incarnation) { lost = [] }
+            if try !lost.isEmpty && mayHaveBeenRemoved(device.name, incarnation: header.incarnation) { lost = [] }
             for range in lost {
                 try run(
                     "INSERT OR IGNORE INTO gaps (device, incarnation, boot, first, last, at) VALUES (?, ?, ?, ?, ?, ?)",
