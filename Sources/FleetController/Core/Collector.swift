@@ -98,54 +98,65 @@ struct Collector {
         else { return }
         let before = device
         switch presence.state {
-        case .online:
-            let goesBack = isBefore(presence.incarnation, presence.boot, device)
-            if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
-            // A copy's, where the later start has announced itself. Its status alone may have overtaken what waited at the
-            // broker to be acknowledged.
-            if goesBack, device.agent != nil {
-                warn(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
-            }
-            advance(&device, presence.incarnation, presence.boot)
-            if !isRetained {
-                if device.connection != presence.connection || !device.wasOnline { device.since = now }
-                device.state = session
-            } else if device.connection != presence.connection || device.isOffline {
-                device.becomeUnknown()
-            }
-            if device.connection != presence.connection, device.warning == DeviceWarning.hasOthers {
-                doubted.insert(name)
-            }
-            device.connection = presence.connection
-            if !goesBack { device.agent = presence.agent }
-            arrived[name] = presence
-            gone.remove(name)
-            if !isRetained, !goesBack {
-                let isIntact = try hasItsDocuments(presence, device)
-                if isIntact == true {
-                    intact.insert(name)
-                    if device.warning == DeviceWarning.hasOthers { device.warning = nil }
-                } else if isIntact == nil, device.warning == DeviceWarning.hasOthers {
-                    doubted.insert(name)
-                }
-                var lost: Set<Hello.Lost> = isIntact == false ? [.documents] : []
-                if try hasReportedMore(presence, device) { lost.insert(.statuses) }
-                self.lost[name] = lost.isEmpty ? nil : (presence, lost)
-            }
-        case .offline:
-            // The will of an earlier connection says nothing about the present one.
-            if let connection = device.connection, connection != presence.connection { return }
-            if !device.isOffline {
-                device.state = Connectivity.offlineState
-                device.since = now
-            }
-            device.connection = presence.connection
-            arrived[name] = nil
-            doubted.remove(name)
-            lost[name] = nil
-            gone.insert(name)
+        case .online: try noteOnline(presence, &device, isRetained: isRetained)
+        case .offline: noteOffline(presence, &device)
         }
         if device != before { try transaction.update(device) }
+    }
+
+    private mutating func noteOnline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) throws {
+        let name = device.name
+        let goesBack = isBefore(presence.incarnation, presence.boot, device)
+        if goesBack, isRetained { return }  // A broker that was restored; the device itself will speak.
+        // A copy's, where the later start has announced itself. Its status alone may have overtaken what waited at the
+        // broker to be acknowledged.
+        if goesBack, device.agent != nil {
+            warn(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
+        }
+        advance(&device, presence.incarnation, presence.boot)
+        let isNewConnection = device.connection != presence.connection
+        if !isRetained {
+            if isNewConnection || !device.wasOnline { device.since = now }
+            device.state = session
+        } else if isNewConnection || device.isOffline {
+            device.becomeUnknown()
+        }
+        if isNewConnection, device.warning == DeviceWarning.hasOthers { doubted.insert(name) }
+        device.connection = presence.connection
+        if !goesBack { device.agent = presence.agent }
+        arrived[name] = presence
+        gone.remove(name)
+        if !isRetained, !goesBack { try compare(presence, &device) }
+    }
+
+    private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow) {
+        // The will of an earlier connection says nothing about the present one.
+        if let connection = device.connection, connection != presence.connection { return }
+        let name = device.name
+        if !device.isOffline {
+            device.state = Connectivity.offlineState
+            device.since = now
+        }
+        device.connection = presence.connection
+        arrived[name] = nil
+        doubted.remove(name)
+        lost[name] = nil
+        gone.insert(name)
+    }
+
+    /// Notes what was lost on the way between the store and a device that is there, by what it says that it has.
+    private mutating func compare(_ presence: Presence, _ device: inout DeviceRow) throws {
+        let name = device.name
+        let isIntact = try hasItsDocuments(presence, device)
+        if isIntact == true {
+            intact.insert(name)
+            if device.warning == DeviceWarning.hasOthers { device.warning = nil }
+        } else if isIntact == nil, device.warning == DeviceWarning.hasOthers {
+            doubted.insert(name)
+        }
+        var lost: Set<Hello.Lost> = isIntact == false ? [.documents] : []
+        if try hasReportedMore(presence, device) { lost.insert(.statuses) }
+        self.lost[name] = lost.isEmpty ? nil : (presence, lost)
     }
 
     /// Whether a device has reported what the store does not have. A presence comes behind the statuses that it speaks of.
