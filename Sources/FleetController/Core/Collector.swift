@@ -83,11 +83,11 @@ struct Collector {
     }
 
     private mutating func collect(_ presence: Presence, of name: DeviceID, isRetained: Bool) throws {
-        if let known = presence.highest, presence.state == .online {
-            guard isPossible(max(known.epoch, known.number), by: name) else { return }
-            highest = Revision(epoch: max(highest.epoch, known.epoch), number: max(highest.number, known.number))
-            if known > latest, !isRestoring {
-                newer = newer ?? "\(name) knows of revision \(known)"
+        if let told = presence.highest, presence.state == .online {
+            guard isPossible(max(told.epoch, told.number), by: name) else { return }
+            highest.rise(to: told)
+            if told > latest, !isRestoring {
+                newer = newer ?? "\(name) knows of revision \(told)"
                 return
             }
         }

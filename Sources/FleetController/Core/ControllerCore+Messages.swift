@@ -30,7 +30,7 @@ extension ControllerCore {
                     continue
                 }
                 do {
-                    if let report = try Report(message, address, &known) { reports.append(report) }
+                    if let report = try Report(message, address, &knownReports) { reports.append(report) }
                 } catch {
                     refused.add(message.topic, "\(error)")
                 }

@@ -115,8 +115,8 @@ extension ControllerCore {
     /// Begins a new epoch beyond all that was seen.
     private mutating func restore(_ readBack: ReadBack, _ turn: inout Turn) throws -> [StoredDocument] {
         let seen = Revision(
-            epoch: max(readBack.newest?.revision.epoch ?? 1, readBack.known.epoch, noted?.latest.epoch ?? 1),
-            number: max(readBack.newest?.revision.number ?? 0, readBack.known.number, noted?.latest.number ?? 0))
+            epoch: max(readBack.newest?.revision.epoch ?? 1, readBack.highest.epoch, noted?.latest.epoch ?? 1),
+            number: max(readBack.newest?.revision.number ?? 0, readBack.highest.number, noted?.latest.number ?? 0))
         let issued = try store.transaction { transaction in
             var change = DesiredChange(
                 transaction, identity, by: User.controller.text, why: "unknown after a restore", now: turn.now)

@@ -21,7 +21,7 @@ package struct ControllerCore: ~Copyable {
     var answers = AnswerCache()
     var schedule = Schedule()
     /// What devices repeat.
-    var known: KnownReports
+    var knownReports: KnownReports
     /// When this fleet's controller was found to run elsewhere too.
     var rivals = Rivals()
     /// The latest time that was signed: it only rises, as those who count on it require, also when the clock was set back
@@ -86,7 +86,7 @@ package struct ControllerCore: ~Copyable {
         reservedTime = signedTime
         self.store = store
         self.identity = identity
-        known = KnownReports(in: identity.fleetID)
+        knownReports = KnownReports(in: identity.fleetID)
         self.instance = instance
         self.enrolments = enrolments
         self.isRestoring = isRestoring
@@ -114,7 +114,7 @@ package struct ControllerCore: ~Copyable {
             case .messages(let messages): try receive(messages, &turn)
             // It has been woken, perhaps early, since the clock was set back meanwhile: the next wake is asked for anew.
             case .tick: schedule.wake = nil
-            case .enrolments(let known): try learn(known, &turn)
+            case .enrolments(let enrolments): try learn(enrolments, &turn)
             }
             try advance(&turn)
         } catch let error as FleetControllerError {
@@ -146,8 +146,8 @@ package struct ControllerCore: ~Copyable {
     }
 
     /// Compares the incarnations that devices speak of with those that were given out.
-    private mutating func learn(_ known: [DeviceID: Int64], _ turn: inout Turn) throws {
-        enrolments = known
+    private mutating func learn(_ enrolments: [DeviceID: Int64], _ turn: inout Turn) throws {
+        self.enrolments = enrolments
         schedule.isReadingEnrolments = false
         // Whoever enrols a device writes it down after it has been answered.
         if !Schedule.hasPassed(Self.enrolmentPatience, since: schedule.lastEnrolmentAnswer, at: turn.now) {
@@ -155,7 +155,7 @@ package struct ControllerCore: ~Copyable {
         }
         let hasNewcomers = schedule.needsEnrolments
         let (strangers, missing) = try store.transaction { transaction in
-            let (strangers, missing) = try transaction.learn(known, hasNewcomers: hasNewcomers)
+            let (strangers, missing) = try transaction.learn(enrolments, hasNewcomers: hasNewcomers)
             return (
                 try strangers.filter { try transaction.warn($0, DeviceWarning.neverGivenOut($0.incarnation)) },
                 try missing.filter { try transaction.warn($0, DeviceWarning.isNotEnrolled($0.name)) }

@@ -16,7 +16,7 @@ struct ReadBack {
     /// The newest verified document that the store has no memory of.
     var newest: (topic: String, revision: Revision)?
     /// The highest epoch and the highest revision that a device has spoken of.
-    private(set) var known = Revision.zero
+    private(set) var highest = Revision.zero
     /// Devices that are online.
     var present: [DeviceID: Presence] = [:]
     /// Devices of which something was cleared meanwhile, which may have been newer than what was meant.
@@ -31,10 +31,6 @@ struct ReadBack {
     init(barrier: [UInt8], askedAt: Timestamp) {
         self.barrier = barrier
         self.askedAt = askedAt
-    }
-
-    mutating func note(known revision: Revision) {
-        known = Revision(epoch: max(known.epoch, revision.epoch), number: max(known.number, revision.number))
     }
 
     mutating func note(newer document: DesiredDocument, isUnknown: Bool) {
@@ -61,11 +57,19 @@ struct ReadBack {
 
     /// What devices have said.
     mutating func note(_ collector: Collector) {
-        note(known: collector.highest)
+        highest.rise(to: collector.highest)
         // What the store does know of these is kept.
         if unknown.count < Self.limit { unknown.formUnion(collector.followed) }
         for device in collector.gone { present[device] = nil }
         present.merge(collector.arrived) { $1 }
+    }
+}
+
+extension Revision {
+    /// Takes over the epoch and the number of `other`, each if it is higher.
+    mutating func rise(to other: Revision) {
+        epoch = max(epoch, other.epoch)
+        number = max(number, other.number)
     }
 }
 
