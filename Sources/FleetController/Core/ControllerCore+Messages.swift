@@ -83,10 +83,7 @@ extension ControllerCore {
         reports.removeAll(keepingCapacity: true)
         if let newer = collector.newer {
             phase = .offline
-            return turn.stop(
-                "\(newer), which this controller has no memory of: its database was put back from a backup, or another"
-                    + " controller has run. If this one is to be the fleet's controller, start it with:"
-                    + " fleet-controller run --restored")
+            return turn.stop(seeing: newer)
         }
         if collector.needsEnrolments { schedule.needsEnrolments = true }
         for address in collector.leftovers { turn.publish(identity.topic(address), [], retain: true) }

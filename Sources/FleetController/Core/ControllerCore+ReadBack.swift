@@ -28,7 +28,7 @@ extension ControllerCore {
                 guard phase.serving?.echoes[message.topic] == nil else { return }
                 publish(document, &turn)
                 turn.log(.warning, "put back a document that someone else had replaced", ["topic": "\(message.topic)"])
-            case .newer(let document): stop(seeing: document.topic, document.revision, &turn)
+            case .newer(let document): turn.stop(seeing: "\(document.topic) is at revision \(document.revision)")
             case .unknown, .foreign: turn.publish(message.topic, [], retain: true)
             }
         }
@@ -41,7 +41,7 @@ extension ControllerCore {
             repairs = try restore(readBack, &turn)
         } else if let newest = readBack.newest {
             phase = .offline
-            return stop(seeing: newest.topic, newest.revision, &turn)
+            return turn.stop(seeing: "\(newest.topic) is at revision \(newest.revision)")
         } else {
             repairs = try withdraw(readBack.unknown, &turn)
         }
@@ -74,13 +74,6 @@ extension ControllerCore {
         let topic = identity.topic(document.address)
         phase.serving?.echoes[topic] = document.revision.number
         turn.publish(topic, document.wire, retain: true)
-    }
-
-    func stop(seeing what: String, _ revision: Revision, _ turn: inout Turn) {
-        turn.stop(
-            "\(what) is at revision \(revision), which this controller has no memory of: its database was put back from"
-                + " a backup, or another controller has run. If this one is to be the fleet's controller, start it"
-                + " with: fleet-controller run --restored")
     }
 
     private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {

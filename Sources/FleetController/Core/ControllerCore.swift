@@ -203,4 +203,12 @@ struct Turn {
     }
 
     mutating func stop(_ reason: String) { effects.append(.stop(reason: reason)) }
+
+    /// Stops since the fleet has seen what the store has not.
+    mutating func stop(seeing what: String) {
+        stop(
+            "\(what), which this controller has no memory of: its database was put back from a backup, or another"
+                + " controller has run. If this one is to be the fleet's controller, start it with:"
+                + " fleet-controller run --restored")
+    }
 }
