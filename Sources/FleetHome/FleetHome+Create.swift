@@ -1,5 +1,4 @@
 package import FleetProtocol
-import Glibc
 
 extension FleetHome {
     /// Makes a fleet: keys, the first trust document, the controller's and the first operator's passwords, and a
@@ -64,14 +63,5 @@ extension FleetHome {
         try addUser(.operator(Name(unchecked: "admin")))
         // Last: a folder without it is no fleet, whatever else was written.
         try folder.write(context, to: "fleet.json")
-    }
-}
-
-extension Timestamp {
-    /// The wall clock.
-    static func now() -> Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }

@@ -108,7 +108,7 @@ struct Asker: Sendable {
 
     func callAsFunction(_ verb: Verb, _ body: String) async throws -> JSONValue {
         let id = RandomID.random()
-        let notAfter = Timestamp.current().advanced(bySeconds: 30)
+        let notAfter = Timestamp.now().advanced(bySeconds: 30)
         let text = #"{"v":1,"id":"\#(id)","replyTo":"r","notAfter":"\#(notAfter)","body":\#(body)}"#
         var result: JSONValue?
         try await until("an answer to \(verb.rawValue)") {

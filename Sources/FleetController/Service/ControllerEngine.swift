@@ -31,7 +31,7 @@ actor ControllerEngine {
         core = try ControllerCore(
             store: store, identity: identity, instance: .random(),
             noted: lock.databasePosition.flatMap { StorePosition($0) },
-            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring, startedAt: .current())
+            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring, startedAt: .now())
         will = core.will
     }
 
@@ -61,6 +61,6 @@ actor ControllerEngine {
     func close() throws { try store.close() }
 
     private func handle(_ event: ControllerCore.Event) {
-        outbox.put(core.handle(event, at: .current()), for: connection)
+        outbox.put(core.handle(event, at: .now()), for: connection)
     }
 }

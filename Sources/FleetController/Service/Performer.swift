@@ -40,7 +40,7 @@ struct Performer {
                     case .subscribe(let filters):
                         if isCurrent(entry) { try await subscribe(filters) }
                     case .readEnrolments: await readEnrolments()
-                    case .wake(let time): alarm.set(for: time, now: .current())
+                    case .wake(let time): alarm.set(for: time, now: .now())
                     case .note(let position): lock.noteDatabase(at: position.description)
                     case .log(let line): log(line)
                     case .stop(let reason): throw FleetControllerError(.stopped, reason)

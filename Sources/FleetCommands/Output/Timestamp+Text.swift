@@ -2,9 +2,6 @@ import FleetProtocol
 import Foundation
 
 extension Timestamp {
-    /// The wall clock.
-    static func now() -> Timestamp { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1_000)) }
-
     /// The time of day here, `09:24:00`.
     var localTime: String {
         var seconds = time_t(milliseconds / 1_000)
