@@ -20,7 +20,7 @@ extension FleetHome {
         switch user {
         case .operator(let name): "give \(user.text) a password with `fleetctl user add \(name)`"
         case .viewer(let name): "give \(user.text) a password with `fleetctl user add \(name) --viewer`"
-        case .controller, .bridge, .device: "restore the file from the backup of the fleet's folder"
+        case .controller, .bridge, .device: FleetHomeError.restoreFile
         }
     }
 

@@ -53,7 +53,7 @@ package struct FleetHome: Sendable {
 
     /// The newest trust document, verified.
     package func trust() throws -> SignedDocument {
-        let remedy = "restore the file from the backup of the fleet's folder"
+        let remedy = FleetHomeError.restoreFile
         let bytes = try folder.read("trust.json", limit: SignedDocument.maximumSize, remedy: remedy)
         do {
             let signed = try SignedDocument(wire: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes)
@@ -76,11 +76,11 @@ package struct FleetHome: Sendable {
     private func key(_ name: String, _ use: KeyFile.Use) throws -> SigningKey {
         try Self.checkSecrecy(of: keyFolder.path(of: name))
         let file: KeyFile = try keyFolder.value(
-            in: name, remedy: "restore the file from the backup of the fleet's folder: without it nobody can sign")
+            in: name, remedy: FleetHomeError.restoreFile + ": without it nobody can sign")
         guard file.use == use else {
             throw FleetHomeError(
                 .malformed, "\(keyFolder.path(of: name)): use: this is a \(file.use.rawValue) key",
-                remedy: "restore the file from the backup of the fleet's folder")
+                remedy: FleetHomeError.restoreFile)
         }
         return file.key
     }

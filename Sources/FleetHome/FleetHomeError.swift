@@ -31,6 +31,9 @@ package struct FleetHomeError: Error, Hashable, Sendable, CustomStringConvertibl
     /// What the reader can do about it.
     package let remedy: String?
 
+    /// The remedy for a file that only a backup can bring back.
+    static let restoreFile = "restore the file from the backup of the fleet's folder"
+
     package init(_ code: Code, _ message: String, remedy: String? = nil) {
         self.code = code
         self.message = message

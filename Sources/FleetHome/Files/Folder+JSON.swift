@@ -13,8 +13,7 @@ extension Folder {
                 .newerVersion, "\(path(of: name)): \(error)", remedy: "use the build that wrote it, or a newer one")
         } catch let error as FleetProtocolError {
             throw FleetHomeError(
-                .malformed, "\(path(of: name)): \(error)",
-                remedy: "restore the file from the backup of the fleet's folder")
+                .malformed, "\(path(of: name)): \(error)", remedy: FleetHomeError.restoreFile)
         }
     }
 

@@ -108,7 +108,7 @@ struct Folder: Hashable, Sendable {
             guard bytes.count <= limit else {
                 throw FleetHomeError(
                     .malformed, "\(file) is larger than \(limit) bytes",
-                    remedy: remedy ?? "restore the file from the backup of the fleet's folder")
+                    remedy: remedy ?? FleetHomeError.restoreFile)
             }
         }
     }
