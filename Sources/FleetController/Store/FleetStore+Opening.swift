@@ -12,8 +12,9 @@ extension FleetStore {
         guard isThere && info.st_size > 1 || !isExpected else {
             throw FleetControllerError(
                 .corrupt,
-                "'\(path)' is \(isThere ? "empty" : "missing"), though a controller has run on this home: \(remedy)."
-                    + " Without a copy, --restored begins with a fleet for which nothing is wanted")
+                "'\(path)' is \(isThere ? "empty" : "missing"), though a controller has run on this home:"
+                    + " \(isThere ? remedy : remedyWithoutFile). Without any copy this command begins with a fleet for"
+                    + " which nothing is wanted, and withdraws what its devices were told")
         }
         for file in [path, path + "-wal", path + "-shm"] where stat(file, &info) == 0 {
             guard info.st_mode & S_IFMT == S_IFREG else {
@@ -132,9 +133,9 @@ extension FleetStore {
     }
 
     /// A log of the damaged file would be played into the copy.
-    private static let remedy =
-        "remove it and the files beside it that end in -wal and -shm, put back a copy that is good, then start with"
-        + " 'fleet-controller run --restored'"
+    private static let remedy = "remove the file and those beside it that end in -wal and -shm, " + putBack
+    private static let remedyWithoutFile = "remove what is left of it and ends in -wal or -shm, " + putBack
+    private static let putBack = "put back a copy that is good, then start with 'fleet-controller run --restored'"
 }
 
 extension FleetIdentity {
