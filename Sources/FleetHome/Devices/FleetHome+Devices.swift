@@ -53,11 +53,7 @@ extension FleetHome {
     @discardableResult
     package func enroll(_ enrolments: [Enrolment], floors: Floors) throws -> BrokerReload {
         let root = try rootKey().publicKey
-        let authority = try context.tls.map { tls in
-            let parts = tls.authority.split(separator: "/")
-            return try Folder("/" + parts.dropLast().joined(separator: "/"))
-                .read(String(parts.last ?? ""), limit: 1 << 20, remedy: "it is the broker's CA, as fleet.json names it")
-        }
+        let authority = try brokerAuthority()
         return try changing {
             let trust = try trust()
             let version = try Self.version(of: trust)
@@ -91,6 +87,15 @@ extension FleetHome {
             return try updateBroker { passwords in
                 for credentials in fresh { try passwords.set(credentials) }
             }
+        }
+    }
+
+    /// The file by which devices know the broker; nil without TLS.
+    private func brokerAuthority() throws -> [UInt8]? {
+        try context.tls.map { tls in
+            let parts = tls.authority.split(separator: "/")
+            return try Folder("/" + parts.dropLast().joined(separator: "/"))
+                .read(String(parts.last ?? ""), limit: 1 << 20, remedy: "it is the broker's CA, as fleet.json names it")
         }
     }
 
