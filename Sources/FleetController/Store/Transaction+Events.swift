@@ -33,24 +33,7 @@ extension FleetStore.Transaction {
                 ])
         }
         if header.number == through + 1 || header.oldest > through + 1 {
-            // Walk over what is stored: numbers in order carry on, a hole before the oldest kept one is lost.
-            for row in try rows(
-                """
-                SELECT number FROM events WHERE device = ? AND incarnation = ? AND boot = ? AND number > ?
-                ORDER BY number
-                """, key + [through])
-            {
-                let number: Int64 = row[0]
-                let missing = through + 1..<max(number, through + 1)
-                if !missing.isEmpty {
-                    guard missing.lowerBound < header.oldest else { break }
-                    let last = min(number, header.oldest) - 1
-                    lost.append(missing.lowerBound...last)
-                    through = last
-                    guard number == last + 1 else { break }
-                }
-                through = number
-            }
+            lost = try walk(key, from: &through, oldest: header.oldest)
             // What the device no longer has may have been here.
             if try !lost.isEmpty && mayHaveBeenRemoved(device.name, incarnation: header.incarnation) { lost = [] }
             for range in lost {
@@ -67,6 +50,32 @@ extension FleetStore.Transaction {
                 """, key + [through])
         }
         return (through, lost)
+    }
+
+    /// Walks over what is stored of a boot behind `through`: numbers in order carry on, a hole before the oldest number
+    /// that the device still has is lost. Answers the holes.
+    private func walk(
+        _ key: StatementArguments, from through: inout Int64, oldest: Int64
+    ) throws -> [ClosedRange<Int64>] {
+        var lost: [ClosedRange<Int64>] = []
+        for row in try rows(
+            """
+            SELECT number FROM events WHERE device = ? AND incarnation = ? AND boot = ? AND number > ?
+            ORDER BY number
+            """, key + [through])
+        {
+            let number: Int64 = row[0]
+            let missing = through + 1..<max(number, through + 1)
+            if !missing.isEmpty {
+                guard missing.lowerBound < oldest else { break }
+                let last = min(number, oldest) - 1
+                lost.append(missing.lowerBound...last)
+                through = last
+                guard number == last + 1 else { break }
+            }
+            through = number
+        }
+        return lost
     }
 
     /// Through which number the events of a boot are stored; nil when none of it is known.
