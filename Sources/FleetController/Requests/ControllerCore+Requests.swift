@@ -30,12 +30,7 @@ extension ControllerCore {
                     .expired,
                     "the request came at \(turn.now), after its notAfter: the clocks differ, or it took too long")
             }
-            switch (user, verb.isChange) {
-            case (.operator, _), (.viewer, false): break
-            case (.viewer, true):
-                throw Response.Failure(.forbidden, "\(user.text) may read, and \(verb.rawValue) is a change")
-            default: throw Response.Failure(.forbidden, "\(user.text) is no operator or viewer")
-            }
+            try Self.checkRight(of: user, to: verb)
             if verb.isChange { return try change(request, verb, by: user, &turn) }
             let answer = try read(request.body, verb, now: turn.now).response(to: request.id)
             answers.keep(answer, for: key)
@@ -58,6 +53,15 @@ extension ControllerCore {
             turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
             let failure = Response.Failure(.unavailable, "the controller's store: \(error.message)")
             return refusal(failure, of: request, key)
+        }
+    }
+
+    private static func checkRight(of user: User, to verb: Verb) throws {
+        switch (user, verb.isChange) {
+        case (.operator, _), (.viewer, false): break
+        case (.viewer, true):
+            throw Response.Failure(.forbidden, "\(user.text) may read, and \(verb.rawValue) is a change")
+        default: throw Response.Failure(.forbidden, "\(user.text) is no operator or viewer")
         }
     }
 
