@@ -53,15 +53,10 @@ extension ControllerCore {
             count += 1
         }
         // What has just been issued is behind the rest of the store, whose revisions are lower.
-        var last: Int64 = 0
-        while true {
-            let page = try store.transaction { try $0.documents(after: last, limit: 500) }
-            guard let end = page.last?.revision.number else { break }
-            for document in page where !readBack.intact.contains(document.revision.number) {
-                publish(document, &turn)
-                count += 1
-            }
-            last = end
+        try store.forEachDocument { document in
+            guard !readBack.intact.contains(document.revision.number) else { return }
+            publish(document, &turn)
+            count += 1
         }
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(repairs.count)"])
         turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)

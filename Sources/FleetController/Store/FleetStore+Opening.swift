@@ -96,14 +96,10 @@ extension FleetStore {
 
     /// Verifies each document as the devices will: what was damaged in here would be published, and refused by all.
     func verifyDocuments(for identity: FleetIdentity) throws {
-        var last: Int64 = 0
-        while true {
-            let page = try transaction { try $0.documents(after: last, limit: 500) }
-            guard let end = page.last?.revision.number else { return }
-            for document in page where !identity.isIntact(document) {
+        try forEachDocument { document in
+            guard identity.isIntact(document) else {
                 throw Self.damaged(path, "the document for \(document.address.path) is not as it was signed")
             }
-            last = end
         }
     }
 

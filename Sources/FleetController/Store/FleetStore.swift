@@ -104,6 +104,17 @@ package final class FleetStore {
         }
     }
 
+    /// Every document, tombstones included, in the order of revisions: in pages, each of a transaction of its own.
+    func forEachDocument(_ body: (StoredDocument) throws -> Void) throws {
+        var last: Int64 = 0
+        while true {
+            let page = try transaction { try $0.documents(after: last, limit: 500) }
+            guard let end = page.last?.revision.number else { return }
+            for document in page { try body(document) }
+            last = end
+        }
+    }
+
     /// Commits all transactions of `body` as one, so that the disk is waited for once.
     ///
     /// - Throws: ``NotTogether`` when the disk has failed, of whatever part: then nothing of `body` has happened.
