@@ -27,10 +27,8 @@ struct TargetOptions: ParsableArguments {
 
 extension FleetOptions {
     /// Asks for a list. When there is nothing on it, whoever asked for something by name is told so.
-    fileprivate func list(_ verb: Verb, _ request: ListRequest, _ member: String, _ what: String) async throws
-        -> [JSONValue]
-    {
-        let found = try await reach { try await $0.list(verb, request, member) }
+    fileprivate func list(_ verb: Verb, _ request: ListRequest, orNote what: String) async throws -> [JSONValue] {
+        let found = try await reach { try await $0.list(verb, request) }
         let names = [
             request.app.map { "app \($0)" }, request.device.map { "device \($0)" },
             request.layer.map { "target \($0)" },
@@ -52,7 +50,7 @@ struct GetDevices: AsyncParsableCommand {
 
     func run() async throws {
         let request = ListRequest(device: device.device)
-        try output.show(Self.report(try await fleet.list(.devices, request, "devices", "nothing is known")))
+        try output.show(Self.report(try await fleet.list(.devices, request, orNote: "nothing is known")))
     }
 
     static func report(_ devices: [JSONValue]) -> Report {
@@ -91,7 +89,7 @@ struct GetApps: AsyncParsableCommand {
 
     func run() async throws {
         let request = ListRequest(app: app.app, device: device.device)
-        let apps = try await fleet.list(.apps, request, "apps", "nothing was reported")
+        let apps = try await fleet.list(.apps, request, orNote: "nothing was reported")
         try output.show(Self.report(Self.sorted(apps)))
     }
 
@@ -143,7 +141,7 @@ struct GetPolicies: AsyncParsableCommand {
 
     func run() async throws {
         let request = ListRequest(app: app.app, device: device.device, layer: target.target)
-        try output.show(Self.report(try await fleet.list(.policies, request, "policies", "nothing is wanted")))
+        try output.show(Self.report(try await fleet.list(.policies, request, orNote: "nothing is wanted")))
     }
 
     static func report(_ policies: [JSONValue]) -> Report {
@@ -173,7 +171,7 @@ struct GetHistory: AsyncParsableCommand {
 
     func run() async throws {
         let request = ListRequest(app: app.app, layer: target.target)
-        try output.show(Self.report(try await fleet.list(.history, request, "history", "nothing was changed")))
+        try output.show(Self.report(try await fleet.list(.history, request, orNote: "nothing was changed")))
     }
 
     static func report(_ changes: [JSONValue]) -> Report {

@@ -63,7 +63,7 @@ struct GroupList: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        try output.show(Self.report(try await fleet.reach { try await $0.list(.groups, ListRequest(), "groups") }))
+        try output.show(Self.report(try await fleet.reach { try await $0.list(.groups, ListRequest()) }))
     }
 
     static func report(_ groups: [JSONValue]) -> Report {

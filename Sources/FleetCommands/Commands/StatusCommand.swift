@@ -16,7 +16,7 @@ struct StatusCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let values = try await fleet.reach { try await $0.list(.status, ListRequest(app: app), "rows") }
+        let values = try await fleet.reach { try await $0.list(.status, ListRequest(app: app)) }
         let rows: [StatusRow] = try values.map { try $0.decoded() }
         // Asked for an app, the controller answers with its policies, whether anybody has it or not.
         if rows.allSatisfy({ $0.counts.total == 0 }) {

@@ -74,8 +74,9 @@ package struct Controller {
         try await page(verb, body, within: lifetime).body
     }
 
-    /// Asks for all pages of a list, and joins the arrays that stand at `member`.
-    func list(_ verb: Verb, _ request: ListRequest, _ member: String) async throws -> [JSONValue] {
+    /// Asks for all pages of a list, and joins them.
+    func list(_ verb: Verb, _ request: ListRequest) async throws -> [JSONValue] {
+        let member = verb == .status ? "rows" : verb.rawValue
         var request = request
         var result: [JSONValue] = []
         repeat {
