@@ -35,7 +35,6 @@ struct Apply: AsyncParsableCommand {
         let request = ApplyRequest(changes: policies.changes, why: reason.why, isAgain: again)
         try await fleet.reach { controller in
             let body = try await controller.ask(.apply, request)
-            Warnings.show(in: body)
             try await wait.finish(body, policies.selectors, controller, output)
         }
     }
@@ -86,7 +85,6 @@ struct Delete: AsyncParsableCommand {
         let documents = try self.documents()
         try await fleet.reach { controller in
             let body = try await controller.ask(.delete, SelectionRequest(documents: documents, why: reason.why))
-            Warnings.show(in: body)
             try await wait.finish(body, documents, controller, output)
         }
     }

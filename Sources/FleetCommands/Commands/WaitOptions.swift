@@ -36,10 +36,12 @@ struct WaitOptions: ParsableArguments {
         }
     }
 
-    /// Shows what was changed; with --wait, then waits until every online device has followed, or the time is over.
+    /// Shows the controller's warnings and what was changed; with --wait, then waits until every online device has
+    /// followed, or the time is over.
     func finish(
         _ body: JSONValue, _ documents: [DocumentSelector], _ controller: Controller, _ output: OutputOptions
     ) async throws {
+        Warnings.show(in: body)
         let response: ChangeResponse = try body.decoded()
         guard let wait else { return try output.show(Self.report(response, nil)) }
         // People see at once what has happened; a program gets one value at the end.
