@@ -50,6 +50,9 @@ struct RequestExchange {
     private static let whileAlone = Duration.milliseconds(250)
     private static let whileWaiting = Duration.seconds(2)
 
+    /// MQTT's reason code for a message that nobody has subscribed to.
+    private static let noSubscriber: UInt8 = 16
+
     let id: RandomID
     private let limit: Duration
     private var state = State.disconnected(why: "no connection yet")
@@ -84,7 +87,7 @@ struct RequestExchange {
     private mutating func acknowledged(_ reason: UInt8, _ now: Duration) -> [Effect] {
         guard case .sending = state else { return [] }
         switch reason {
-        case 16:
+        case Self.noSubscriber:
             let since = aloneSince ?? now
             aloneSince = since
             if now - since >= Self.patience { return finish(.nobodyThere) }
