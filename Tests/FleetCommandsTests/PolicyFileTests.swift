@@ -245,6 +245,8 @@ struct PolicyFileTests {
     func tooLarge() {
         let value = String(repeating: "x", count: 63_000)
         #expect(Self.mistakes(Self.head + "  config: {a: \(value)}\n") == [])
+        let rule = String(repeating: "-", count: 200)
+        #expect(Self.mistakes(Self.head + "  config:\n    a: |\n      \(rule)\n      \(rule) x\n") == [])
         #expect(
             Self.mistakes(Self.head + "  config: {a: \(value)\(value)}\n")
                 == ["p.yaml:5:11: spec.config: 126027 bytes, where at most 63488 are allowed"])
@@ -254,13 +256,12 @@ struct PolicyFileTests {
     func warnings() throws {
         let file = try Self.read(
             Self.head
-                + "  auth: {state: retired}\n  dlp: {print: authorized}\n  secure-services: {offline: {blockAfter: 5m}}\n"
+                + "  auth: {state: retired}\n  dlp: {print: authorized}\n"
         )
         #expect(
             file.warnings.map(\.description) == [
                 "p.yaml:5:3: retires com.example.mail for all: its data there is destroyed, and no other layer shields a device from it",
                 "p.yaml:6:3: dlp of com.example.mail for all says nothing about openIn, openFrom, pasteboard, dragAndDrop: not allowed",
-                "p.yaml:7:3: offline.blockAfter is 300 s: a longer outage of the controller blocks com.example.mail everywhere",
             ])
     }
 

@@ -300,7 +300,8 @@ struct DeviceTests {
             effects.count { if case .publish(let topic, _, _) = $0 { topic.contains("/barrier/") } else { false } }
         }
         #expect(barriers(effects) == 1)
-        #expect(effects.contains(.wake(at: world.now.advanced(bySeconds: 30))))
+        let asleep = world.core.handle(.enrolments([:]), at: world.now)
+        #expect(asleep.contains(.wake(at: world.now.advanced(bySeconds: 30))))
         #expect(barriers(world.core.handle(.tick, at: world.now.advanced(bySeconds: 29))) == 0)
         world.pass(seconds: 30)
         #expect(world.topics(of: "/barrier/").count == 1)
@@ -311,11 +312,22 @@ struct DeviceTests {
     func earlyWake() throws {
         let world = try World()
         world.connect()
+        _ = world.core.handle(.enrolments([:]), at: world.now)
         let next = world.now.advanced(bySeconds: 60)
         for seconds: Int64 in [30, 30, 59] {
             let effects = world.core.handle(.tick, at: world.now.advanced(bySeconds: seconds))
             #expect(effects.contains(.wake(at: next)))
         }
+    }
+
+    @Test("the home is read again when a reading of it has not come to its end")
+    func failedReading() throws {
+        let world = try World()
+        let next = world.now.advanced(bySeconds: 10)
+        let effects = world.core.handle(.connected, at: world.now)
+        #expect(effects.contains(.readEnrolments) && effects.contains(.wake(at: next)))
+        #expect(!world.core.handle(.tick, at: next.advanced(bySeconds: -1)).contains(.readEnrolments))
+        #expect(world.core.handle(.tick, at: next).contains(.readEnrolments))
     }
 
     @Test("the will of an earlier connection is dropped, and a retained presence is not heard from the device itself")

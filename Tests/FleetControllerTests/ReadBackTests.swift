@@ -119,6 +119,27 @@ struct ReadBackTests {
         #expect(world.stopped?.contains("--restored") == true)
     }
 
+    @Test("behind what stops the controller nothing is changed: nobody would be told so")
+    func stoppedForGood() throws {
+        let world = try world()
+        world.connect()
+        let other = try World(identity: world.identity)
+        other.connect()
+        for value in 1...4 {
+            try other.apply(mail, "all", .dlp, #"{"openFrom":{"policy":"whitelist","apps":["x\#(value)"]}}"#)
+        }
+        let newer = Address.desired(.all, mail, .dlp)
+        world.receive(newer, try #require(other.retained[world.identity.topic(newer)]))
+        #expect(world.stopped?.contains("revision 4") == true)
+        let before = try world.store.latest()
+        let request = """
+            {"v":1,"id":"\(RandomID.random())","replyTo":"here","notAfter":"\(world.now.advanced(bySeconds: 30))","body":
+            {"changes":[{"app":"\(notes)","target":"all","aspect":"config","value":{"values":{"a":"1"}}}]}}
+            """
+        #expect(world.raw(.apply, request) == nil)
+        #expect(try world.store.latest() == before)
+    }
+
     @Test("a status that has received a newer revision stops the controller")
     func newerStatus() throws {
         let world = try world()

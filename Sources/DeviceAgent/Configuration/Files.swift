@@ -35,20 +35,28 @@ enum Files {
     /// What stands before the last slash of `path`; `.` where there is none.
     static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
-        return String(path[..<slash])
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    static func names(in folder: String) -> [String] {
-        guard let directory = opendir(folder) else { return [] }
+    /// What stands in a folder; nothing where there is none.
+    static func names(in folder: String) throws -> [String] {
+        guard let directory = opendir(folder) else {
+            if errno == ENOENT { return [] }
+            throw failure("read the folder \(folder)")
+        }
         defer { closedir(directory) }
         var names: [String] = []
-        while let entry = readdir(directory) {
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                guard errno == 0 else { throw failure("read the folder \(folder)") }
+                return names.sorted()
+            }
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
             if name != ".", name != ".." { names.append(name) }
         }
-        return names.sorted()
     }
 
     static func makeFolder(_ path: String, mode: mode_t) throws {

@@ -31,38 +31,62 @@ package struct DebugCodePrompt {
     private func answer(on descriptor: Int32) throws -> Bool {
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4_096)
-        while !received.contains(UInt8(ascii: "\n")), received.count < Link.maximumLine {
-            let count = recv(descriptor, &buffer, buffer.count, 0)
-            guard count > 0 else { throw DeviceAgentError(.socket, "the agent at \(path) closed the connection") }
-            received += buffer[..<count]
-        }
-        let line = Array(received.prefix { $0 != UInt8(ascii: "\n") })
-        switch try AgentFrame(json: line, limit: Link.maximumLine) {
-        case .codeResult(let isRight): return isRight
-        case .refused(_, let message): throw DeviceAgentError(.socket, "the agent refused: \(message)")
-        case .welcome, .ready, .deliver, .displayed, .activity:
-            throw DeviceAgentError(.socket, "the agent gave an answer to something else")
+        while true {
+            guard let end = received.firstIndex(of: UInt8(ascii: "\n")) else {
+                let count = received.count < Link.maximumLine ? recv(descriptor, &buffer, buffer.count, 0) : 0
+                guard count > 0 else { throw DeviceAgentError(.socket, "the agent at \(path) closed the connection") }
+                received += buffer[..<count]
+                continue
+            }
+            switch try AgentFrame(json: Array(received[..<end]), limit: Link.maximumLine) {
+            case .codeResult(let isRight): return isRight
+            case .refused(_, let message): throw DeviceAgentError(.socket, "the agent refused: \(message)")
+            case .activity: received.removeSubrange(...end)  // Whoever is connected is told.
+            case .welcome, .ready, .deliver, .displayed:
+                throw DeviceAgentError(.socket, "the agent gave an answer to something else")
+            }
         }
     }
 
     private func readCode() throws -> String {
-        var terminal = termios()
-        let isTerminal = tcgetattr(STDIN_FILENO, &terminal) == 0
-        if isTerminal {
-            var silent = terminal
-            silent.c_lflag &= ~tcflag_t(ECHO)
-            tcsetattr(STDIN_FILENO, TCSANOW, &silent)
-            write(STDERR_FILENO, "Debug code: ", 12)
-        }
+        let silence = TerminalSilence()
+        if silence.isTerminal { write(STDERR_FILENO, "Debug code: ", 12) }
         defer {
-            if isTerminal {
-                tcsetattr(STDIN_FILENO, TCSANOW, &terminal)
-                write(STDERR_FILENO, "\n", 1)
-            }
+            silence.end()
+            if silence.isTerminal { write(STDERR_FILENO, "\n", 1) }
         }
         guard let code = readLine(strippingNewline: true), !code.isEmpty else {
             throw DeviceAgentError(.configuration, "no code was given on standard input")
         }
         return code
+    }
+}
+
+/// A terminal that does not show what is typed, and does again after Ctrl-C.
+private struct TerminalSilence {
+    /// For the handler of signals; written before that is set.
+    nonisolated(unsafe) private static var before = termios()
+    private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+    let isTerminal: Bool
+
+    init() {
+        isTerminal = tcgetattr(STDIN_FILENO, &Self.before) == 0
+        guard isTerminal else { return }
+        for number in Self.signals {
+            signal(number) { number in
+                tcsetattr(STDIN_FILENO, TCSANOW, &TerminalSilence.before)
+                signal(number, SIG_DFL)
+                raise(number)
+            }
+        }
+        var silent = Self.before
+        silent.c_lflag &= ~tcflag_t(ECHO)
+        tcsetattr(STDIN_FILENO, TCSANOW, &silent)
+    }
+
+    func end() {
+        guard isTerminal else { return }
+        tcsetattr(STDIN_FILENO, TCSANOW, &Self.before)
+        for number in Self.signals { signal(number, SIG_DFL) }
     }
 }

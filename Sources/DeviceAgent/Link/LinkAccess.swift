@@ -43,7 +43,15 @@ package struct LinkAccess: Sendable {
     /// Why a process of user `uid` may not register so; nil when it may.
     package func refusal(of registration: Registration, uid: uid_t) -> String? {
         let app = registration.app
-        let files = Files.names(in: folder).filter { $0.hasSuffix(".json") }
+        let files: [String]
+        do {
+            if let problem = Files.status(folder).flatMap(Self.problem) {
+                return "nobody may be \(app): \(problem) \(folder)"
+            }
+            files = try Files.names(in: folder).filter { $0.hasSuffix(".json") }
+        } catch {
+            return "nobody may be \(app): \(error)"
+        }
         guard !files.isEmpty else {
             return uid == geteuid()
                 ? nil
@@ -56,9 +64,10 @@ package struct LinkAccess: Sendable {
                 let path = "\(folder)/\(name)"
                 let rule = try Rule(json: Files.read(path, limit: 16_384), limit: 16_384)
                 guard rule.app == app else { continue }
-                let mode = Files.status(path)?.st_mode ?? 0
-                guard mode & 0o002 == 0, rule.token == nil || mode & 0o077 == 0 else {
-                    problems.append("\(name): others may \(mode & 0o002 == 0 ? "read its token" : "change it")")
+                guard let info = Files.status(path) else { throw Files.failure("look at \(path)") }
+                let isToldToOthers = rule.token != nil && info.st_mode & 0o077 != 0
+                if let problem = Self.problem(info) ?? (isToldToOthers ? "others may read the token in" : nil) {
+                    problems.append("\(problem) \(name)")
                     continue
                 }
                 isNamed = true
@@ -74,6 +83,12 @@ package struct LinkAccess: Sendable {
             return "user \(uid) may not be \(app): no file in \(folder) allows it with this user or token\(broken)"
         }
         return "\(app) is not among the apps of this device: no file in \(folder) names it\(broken)"
+    }
+
+    /// Who else could make somebody an app.
+    private static func problem(_ info: stat) -> String? {
+        if info.st_mode & 0o022 != 0 { return "others than its owner may change" }
+        return info.st_uid == geteuid() || info.st_uid == 0 ? nil : "user \(info.st_uid) may change"
     }
 
     /// Compares hashes, so that the time says nothing about where two tokens differ.

@@ -54,10 +54,16 @@ final class BusSession: Sendable {
         }
 
         func subscribe(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
-            guard let packet = try? client.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos) else {
-                return
+            do {
+                let packet = try client.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos)
+                subscriptions[packet] = (filters, barrier)
+            } catch {
+                // The next connection subscribes anew.
+                guard client.isConnected else { return }
+                logger.error(
+                    "could not subscribe: nothing is loosened until that is done", metadata: ["reason": "\(error)"])
+                subscribeLater(filters, barrier, client)
             }
-            subscriptions[packet] = (filters, barrier)
         }
 
         /// A refused filter is asked for again later: until it stands, the core does not hear that it does.
@@ -68,9 +74,12 @@ final class BusSession: Sendable {
             logger.error(
                 "the broker refused subscriptions: nothing is loosened until it grants them",
                 metadata: ["filters": "\(refused.map { $0.text(in: fleet) }.joined(separator: " "))"])
+            subscribeLater(refused, barrier, client)
+        }
+
+        private func subscribeLater(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
             _ = client.loop.schedule(after: .seconds(10)) { [self] in
-                guard client.isConnected else { return }
-                subscribe(refused, barrier, client)
+                if client.isConnected { subscribe(filters, barrier, client) }
             }
         }
     }

@@ -54,7 +54,10 @@ package struct Keystore: Sendable {
         let (path, temporary) = (path(of: app), temporaryPath(of: app))
         // Under its own name a key that is half overwritten could be taken for a whole one.
         guard rename(path, temporary) == 0 || errno == ENOENT else { throw Self.failure("remove the key file \(path)") }
-        guard access(temporary, F_OK) == 0 else { return }
+        guard access(temporary, F_OK) == 0 else {
+            if errno == ENOENT { return }
+            throw Self.failure("look for the key file \(temporary)")
+        }
         try syncFolder()
         try remove(temporary)
         try syncFolder()
@@ -81,7 +84,7 @@ package struct Keystore: Sendable {
     /// Destroys what a crash has left: keys that were being made or destroyed, and keys of apps that have none by the
     /// store. Says which of `apps` have no key, and throws when one of theirs is damaged.
     package func tidy(keeping apps: Set<AppID>, missing: (AppID) -> Void) throws {
-        for name in Files.names(in: folder) where name.hasSuffix(Self.ending) {
+        for name in try Files.names(in: folder) where name.hasSuffix(Self.ending) {
             if name.hasPrefix(".") {
                 try remove("\(folder)/\(name)")
             } else if let app = AppID(name.dropLast(Self.ending.count)), !apps.contains(app) {

@@ -148,7 +148,8 @@ package struct Controller {
         } catch let error as MosquittoError where error.code == .payloadTooLarge || error.code == .invalidArgument {
             arrival.yield(.unsendable(why: error.message))
         } catch {
-            arrival.yield(.disconnected(why: "\(error)"))
+            // One that was answered meanwhile is of no interest, least of all to the next request.
+            if !Task.isCancelled { arrival.yield(.disconnected(why: "\(error)")) }
         }
     }
 }

@@ -63,7 +63,8 @@ struct Progress: Hashable, JSONReadable {
     func shortfall(within limit: String) -> String? {
         var parts: [String] = []
         if !isConverged {
-            let names = waiting.filter(\.isOnline).map { "\n  \($0)" }.joined()
+            var names = waiting.filter(\.isOnline).map { "\n  \($0)" }.joined()
+            if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
             parts.append("\(due) answers have not come within \(limit):\(names)")
         }
         let others = rows.compactMap { row in

@@ -72,6 +72,7 @@ struct RequestExchange {
             return [.send, .wake(at: limit)]
         case .disconnected(let why):
             state = .disconnected(why: why)
+            aloneSince = nil
             return [.wake(at: limit)]
         case .acknowledged(let reason): return acknowledged(reason, now)
         case .unsendable(let why): return finish(.unsendable(why: why))

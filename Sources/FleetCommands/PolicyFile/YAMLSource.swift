@@ -95,29 +95,32 @@ struct YAMLSource {
         return lines.joined(separator: "\n")
     }
 
+    private enum Before { case indent, marker, text }
+
     /// The first line that may nest too deeply; libyaml and the tree recurse, and a stack is finite.
     private static func tooDeep(_ text: String) -> Int? {
         var depth = 0
         var line = 1
-        var dashes = 0
+        /// `- - - x` nests in one line: dashes and question marks, each with a space behind it.
+        var markers = 0
         var indent = 0
-        var isIndent = true
+        /// What stands before, in this line.
+        var before = Before.indent
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\n"):
                 line += 1
-                (dashes, indent, isIndent) = (0, 0, true)
+                (markers, indent, before) = (0, 0, .indent)
                 continue
-            case UInt8(ascii: " ") where isIndent: indent += 1
-            case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth = max(0, depth - 1)
-            case UInt8(ascii: "-") where isIndent || dashes > 0, UInt8(ascii: "?") where isIndent || dashes > 0:
-                dashes += 1
-            case UInt8(ascii: " "): break
-            default: dashes = dashes > maximumDepth ? dashes : 0
+            case UInt8(ascii: " "):
+                if before == .indent, markers == 0 { indent += 1 }
+                if before == .marker { (markers, before) = (markers + 1, .indent) }
+            case UInt8(ascii: "-"), UInt8(ascii: "?"): before = before == .indent ? .marker : .text
+            case UInt8(ascii: "["), UInt8(ascii: "{"): (depth, before) = (depth + 1, .text)
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): (depth, before) = (max(0, depth - 1), .text)
+            default: before = .text
             }
-            if byte != UInt8(ascii: " ") { isIndent = false }
-            if depth > maximumDepth || dashes > maximumDepth && dashes < 1_000 || indent > 1_000 { return line }
+            if depth > maximumDepth || markers > maximumDepth || indent > 1_000 { return line }
         }
         return nil
     }

@@ -81,10 +81,7 @@ extension ControllerCore {
             return collector
         }
         reports.removeAll(keepingCapacity: true)
-        if let newer = collector.newer {
-            phase = .offline
-            return turn.stop(seeing: newer)
-        }
+        if let newer = collector.newer { return stop(seeing: newer, &turn) }
         if collector.needsEnrolments { schedule.needsEnrolments = true }
         for address in collector.leftovers { turn.publish(identity.topic(address), [], retain: true) }
         for notice in collector.notices.prefix(10) {
@@ -114,9 +111,9 @@ extension ControllerCore {
             (other.since, other.connection.text) > (startedAt, instance.text),
             rivals.count(at: turn.now) >= Rivals.patience
         {
-            return turn.stop(
+            return stop(
                 "another controller of this fleet has taken over this one's connection \(Rivals.patience) times within a"
-                    + " minute: a fleet has one controller. Is a copy of its home in use elsewhere?")
+                    + " minute: a fleet has one controller. Is a copy of its home in use elsewhere?", &turn)
         }
         guard case .serving = phase, message.payload != presence.json else { return }
         turn.publish(message.topic, presence.json, retain: true)

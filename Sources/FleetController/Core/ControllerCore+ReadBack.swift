@@ -28,7 +28,7 @@ extension ControllerCore {
                 guard phase.serving?.echoes[message.topic] == nil else { return }
                 publish(document, &turn)
                 turn.log(.warning, "put back a document that someone else had replaced", ["topic": "\(message.topic)"])
-            case .newer(let document): turn.stop(seeing: "\(document.topic) is at revision \(document.revision)")
+            case .newer(let document): stop(seeing: "\(document.topic) is at revision \(document.revision)", &turn)
             case .unknown, .foreign: turn.publish(message.topic, [], retain: true)
             }
         }
@@ -40,8 +40,7 @@ extension ControllerCore {
         if isRestoring {
             repairs = try restore(readBack, &turn)
         } else if let newest = readBack.newest {
-            phase = .offline
-            return turn.stop(seeing: "\(newest.topic) is at revision \(newest.revision)")
+            return stop(seeing: "\(newest.topic) is at revision \(newest.revision)", &turn)
         } else {
             repairs = try withdraw(readBack.unknown, &turn)
         }

@@ -70,7 +70,10 @@ extension ControllerCore {
             }
             if !serving.waiting.isEmpty { next = turn.now }
         }
-        if schedule.needsEnrolments { next = min(next, turn.now.advanced(bySeconds: Self.enrolmentsInterval)) }
+        // Also when a reading has failed, of which nothing is heard.
+        if schedule.isHomeUnread {
+            next = min(next, (schedule.lastEnrolments ?? turn.now).advanced(bySeconds: Self.enrolmentsInterval))
+        }
         guard next != schedule.wake || next <= turn.now else { return }
         schedule.wake = next
         turn.effects.append(.wake(at: next))

@@ -93,6 +93,20 @@ package struct ControllerCore: ~Copyable {
         self.startedAt = startedAt
     }
 
+    /// Serves nobody any more: nobody would be sent an answer that comes behind this.
+    mutating func stop(_ reason: String, _ turn: inout Turn) {
+        phase = .offline
+        turn.effects.append(.stop(reason: reason))
+    }
+
+    /// Stops since the fleet has seen what the store has not.
+    mutating func stop(seeing what: String, _ turn: inout Turn) {
+        stop(
+            "\(what), which this controller has no memory of: its database was put back from a backup, or another"
+                + " controller has run. If this one is to be the fleet's controller, start it with:"
+                + " fleet-controller run --restored", &turn)
+    }
+
     /// What the broker tells the fleet when the controller is gone.
     package var will: Message {
         Message(topic: identity.topic(.presence(.controller)), payload: presence.will.json, isRetained: true)
@@ -118,9 +132,9 @@ package struct ControllerCore: ~Copyable {
             }
             try advance(&turn)
         } catch let error as FleetControllerError {
-            turn.stop(error.message)
+            stop(error.message, &turn)
         } catch {
-            turn.stop("\(error)")
+            stop("\(error)", &turn)
         }
         // A restore is none before it is done: until then the next start must ask for it again.
         if !isRestoring, let position = try? store.position(), position != noted {
@@ -200,15 +214,5 @@ struct Turn {
         _ level: ControllerCore.LogLine.Level, _ message: StaticString, _ details: [String: String] = [:]
     ) {
         effects.append(.log(ControllerCore.LogLine(level: level, message: "\(message)", details: details)))
-    }
-
-    mutating func stop(_ reason: String) { effects.append(.stop(reason: reason)) }
-
-    /// Stops since the fleet has seen what the store has not.
-    mutating func stop(seeing what: String) {
-        stop(
-            "\(what), which this controller has no memory of: its database was put back from a backup, or another"
-                + " controller has run. If this one is to be the fleet's controller, start it with:"
-                + " fleet-controller run --restored")
     }
 }

@@ -58,7 +58,8 @@ struct Progress {
         switch scope {
         case .all:
             tally = try Tally.of(app, transaction, now: now)
-            for rows in try transaction.summary(of: app) {
+            // Who is there is named first: nobody waits for the others.
+            for rows in try transaction.summary(of: app).sorted(by: { $0.connection < $1.connection }) {
                 for policy in policies where waiting.count < Self.named {
                     let outcome = tally.outcome(of: policy, shape: rows.shape, overrides: rows.overrides)
                     guard !outcome.isFinal else { continue }
@@ -69,9 +70,12 @@ struct Progress {
         case .layers(let layers):
             tally = try transaction.tally(of: app, now: now)
             let recent = now.advanced(bySeconds: -Tally.patience)
-            for name in try devices(of: layers, transaction) {
-                guard let device = try transaction.device(name), let row = try transaction.tallied(app, on: device)
-                else { continue }
+            let members = try devices(of: layers, transaction).compactMap { name in
+                try transaction.device(name).flatMap { device in
+                    try transaction.tallied(app, on: device).map { (device, $0) }
+                }
+            }
+            for (device, row) in members.sorted(by: { ($0.1.connection, $0.0.name) < ($1.1.connection, $1.0.name) }) {
                 tally.add(row, policies: policies)
                 if row.connection == .online, try transaction.ableSince(app, on: device) ?? now > recent {
                     tally.excuse(row, policies: policies)
@@ -85,7 +89,7 @@ struct Progress {
         return policies.map(tally.row)
     }
 
-    private func devices(of layers: Set<Layer>, _ transaction: FleetStore.Transaction) throws -> [DeviceID] {
+    private func devices(of layers: Set<Layer>, _ transaction: FleetStore.Transaction) throws -> Set<DeviceID> {
         var devices: Set<DeviceID> = []
         for layer in layers {
             switch layer {
@@ -94,7 +98,7 @@ struct Progress {
             case .device(let device): devices.insert(device)
             }
         }
-        return devices.sorted()
+        return devices
     }
 
     private mutating func add(_ device: DeviceRow, _ app: AppID, _ policy: Policy, _ outcome: Outcome) {

@@ -1,6 +1,17 @@
 /// Whether a device is connected, as far as the controller knows on its present connection.
-enum Connectivity: String, Hashable, Sendable {
+enum Connectivity: String, Hashable, Comparable, Sendable {
     case online, offline, unknown
+
+    /// Who is most likely to answer comes first.
+    static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
+
+    private var rank: Int {
+        switch self {
+        case .online: 0
+        case .unknown: 1
+        case .offline: 2
+        }
+    }
 
     // MARK: How it is stored: `devices.state`, one of these or the session in which it was last heard online
 

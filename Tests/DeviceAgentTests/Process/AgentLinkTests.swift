@@ -33,8 +33,10 @@ struct AgentLinkTests {
             #expect(try await refusal(register(notes)) == .notAllowed)
             try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid() + 1)}"#, to: "apps.d/a.json", mode: 0o644)
             #expect(try await refusal(register(notes)) == .notAllowed)
-            try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid())}"#, to: "apps.d/b.json", mode: 0o666)
-            #expect(try await refusal(register(notes)) == .notAllowed)
+            for mode in [0o666, 0o664] {
+                try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid())}"#, to: "apps.d/b.json", mode: mode)
+                #expect(try await refusal(register(notes)) == .notAllowed)
+            }
             try agent.write(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid())}"#, to: "apps.d/b.json", mode: 0o644)
             #expect(try await isWelcome(register(notes)))
             let token = #"{"v":1,"app":"com.example.pay","token":"0123456789abcdef"}"#
@@ -47,6 +49,10 @@ struct AgentLinkTests {
             #expect(try await isWelcome(register(pay, token: "0123456789abcdef")))
             // com.example.mail was welcome while no file named anybody.
             #expect(try await refusal(register(mail)) == .notAllowed)
+            chmod("\(agent.folder.path)/apps.d", 0o770)
+            #expect(try await refusal(register(notes)) == .notAllowed)
+            chmod("\(agent.folder.path)/apps.d", 0o700)
+            #expect(try await isWelcome(register(notes)))
         }
     }
 
