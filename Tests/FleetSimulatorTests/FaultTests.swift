@@ -13,7 +13,7 @@ struct FaultTests {
         .endNotAnnounced: 44, .subscriptionsIncomplete: 9, .deliveriesLost: 5, .gainsFirst: 27, .lossesLast: 135,
         .displaysNotAnswered: 111, .tombstonesIgnored: 1, .signaturesNotChecked: 210, .barrierNotAwaited: 2,
         .helloNotAwaited: 10, .helloOfAnyConnection: 21, .heartbeatsTakenForHello: 33, .heartbeatsIgnored: 52,
-        .marksIgnored: 5, .ownPresenceIgnored: 1_570, .revisionsNotCompared: 120, .topicsNotCompared: 1_820,
+        .marksIgnored: 5, .ownPresenceIgnored: 2_920, .revisionsNotCompared: 120, .topicsNotCompared: 1_820,
         .fleetsNotCompared: 8, .membershipIgnored: 7, .groupMetaIgnored: 3_248, .trustIgnored: 13, .ticksDropped: 161,
         .wallClockTrusted: 603, .wrongCodesTaken: 3_680, .acknowledgementsDropped: 1, .returnsDropped: 2,
         .readyDropped: 5, .retireIgnored: 5, .attemptsDropped: 5, .answersNotResumed: 17, .answersBeforeCommit: 19,

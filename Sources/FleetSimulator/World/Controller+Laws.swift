@@ -209,12 +209,13 @@ extension Controller {
             if request.verb == .enroll, effects.count(where: Self.isResponse) == 1 {
                 try? checkFloors(answer, for: DeviceRequest(json: request.body, limit: Request.maximumSize).device)
             }
-            isChanged = isChanged || request.verb.isChange
+            if request.verb.isChange {
+                isChanged = true
+                layers.look(at: desired, of: world, at: clock)
+            }
             if request.notAfter < clock { world.fail(.answered, "a request was done after its time") }
         }
-        guard isChanged else { return }
-        checkDesired()
-        layers.look(at: desired, of: world, at: clock)
+        if isChanged { checkDesired() }
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

@@ -112,6 +112,7 @@ struct DesiredModel {
             guard address == .desired(result.layer, result.app, result.aspect) else {
                 return "\(results) are not what was asked for"
             }
+            if let from = change.basedOn, let problem = problem(in: address, madeFrom: from) { return problem }
             let value = change.value.jsonText
             if result.isChanged != (request.isAgain || values[address] != value) {
                 return "\(address.path) is said to be \(result.isChanged ? "" : "un")changed"
@@ -120,6 +121,12 @@ struct DesiredModel {
             if result.isChanged { (changes[result.revision], newest[address]) = (address, result.revision) }
         }
         return nil
+    }
+
+    /// A change that says from what it was made, and was done: nobody else may have changed that since.
+    private func problem(in address: Address, madeFrom revision: Int64) -> String? {
+        guard values[address] != nil, revision < newest[address] ?? 0 || revision == 0 else { return nil }
+        return "\(address.path) was changed from \(revision), and stands at \(newest[address] ?? 0) at least"
     }
 
     private mutating func delete(_ request: SelectionRequest, _ results: [ChangeResult]) -> String? {

@@ -28,7 +28,8 @@ final class Operator: BusClient {
     init(_ number: Int, _ world: World) {
         self.number = number
         self.world = world
-        user = .operator(Name(unchecked: "p\(number)"))
+        let name = Name(unchecked: "p\(number)")
+        user = number < Schedule.operators ? .operator(name) : .viewer(name)
     }
 
     func start() { connect() }
@@ -101,6 +102,9 @@ final class Operator: BusClient {
         switch response.result {
         case .success(let body, _):
             world.say(name, "is answered: done")
+            if case .viewer = user, asked?.verb.isChange == true {
+                world.fail(.answered, "somebody who may only look has changed something")
+            }
             world.visit("request", asked?.verb.rawValue ?? "unknown", "ok")
             if asked?.verb.isChange == true,
                 let change = try? ChangeResponse(json: body.json, limit: Response.maximumSize)

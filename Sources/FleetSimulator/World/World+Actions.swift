@@ -102,13 +102,18 @@ extension World {
     private func ask(_ person: Operator, _ change: Change) {
         // How exactly it is asked for.
         var manner = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+        // Now and then by somebody who may only look.
+        let person = manner.chance(4) ? viewer : person
         switch change {
         case .apply(let app, let place, let aspect, let variant, let isBased):
             let aspect = Aspect.allCases[aspect]
             let layer = layer(place)
             let address = Address.desired(layer, appID(app), aspect)
-            let basedOn =
+            var basedOn =
                 isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
+            // Made from nothing, or from what was there before.
+            let isStale = isBased && manner.chance(30)
+            if isStale { basedOn = manner.chance(50) ? 0 : (basedOn ?? nil).map { $0 - 1 } }
             var changes = [
                 ApplyRequest.Change(
                     app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant, for: appID(app)),
@@ -118,10 +123,15 @@ extension World {
                 // Now and then the same again, which is refused with all the rest.
                 let other = Aspect.allCases[manner.below(Aspect.allCases.count)]
                 let value = value(of: other, (variant + 1) % 6, for: appID(app))
-                changes.append(.init(app: appID(app), layer: layer, aspect: other, value: value))
+                changes.append(
+                    .init(
+                        app: appID(app), layer: layer, aspect: other, value: value,
+                        basedOn: manner.chance(20) ? Int64(manner.below(8)) : nil))
             }
             let request = ApplyRequest(changes: changes, isAgain: manner.chance(10))
-            person.ask(.apply, json(request), basedOn: (basedOn ?? nil).map { (address, $0) })
+            person.ask(
+                .apply, json(request),
+                basedOn: isStale || changes.last?.basedOn != basedOn ? nil : (basedOn ?? nil).map { (address, $0) })
         case .delete(let app, let place):
             let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
             let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)

@@ -337,7 +337,12 @@ extension World {
         let library = session.answers[policy].flatMap { answer in
             session.answerable[policy].map { $0.number == answer.delivery } ?? true ? answer : nil
         }
-        guard let (state, message) = own ?? library.map({ ($0.state, $0.message) }) else { return }
+        guard let (state, message) = own ?? library.map({ ($0.state, $0.message) }) else {
+            if app.watch.mayAnswer(policy), [.applied, .error].contains(outcome), !app.machine.wasPutBack {
+                fail(.kept, "\(app.name): \(policy.rawValue) is \(outcome), and its newest callback was not answered")
+            }
+            return
+        }
         if outcome != state.outcome || report.attempt.message != message {
             fail(.kept, "\(app.name): it answered \(state) for \(policy.rawValue), and its agent says \(outcome)")
         }

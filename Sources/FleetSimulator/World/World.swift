@@ -42,7 +42,9 @@ final class World {
     private(set) var machines: [Machine] = []
     /// Copies of machines, which run beside them.
     var clones: [Machine] = []
+    /// Those who may change something, and one who may only look.
     private(set) var operators: [Operator] = []
+    var viewer: Operator { operators[Schedule.operators] }
 
     init(
         _ schedule: Schedule, _ workshop: Workshop, fault: Fault? = nil, isTraced: Bool = false,
@@ -56,7 +58,7 @@ final class World {
         noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
         trace = Trace(isOn: isTraced)
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
-        operators = (0..<Schedule.operators).map { Operator($0, self) }
+        operators = (0...Schedule.operators).map { Operator($0, self) }
     }
 
     /// Nobody outside the world holds its parts.
