@@ -87,11 +87,16 @@ extension World {
 
     /// What `fleetctl enroll` does: it asks for the newest documents, then gives out the next incarnation.
     func finishEnrolment(of machine: Machine) {
-        operators[0].ask(.enroll, json(DeviceRequest(device: machine.id))) { result in
+        operators[0].ask(.enroll, json(DeviceRequest(device: machine.id))) { [unowned self] result in
             guard case .success(let body, _) = result,
                 let floors = try? Floors(json: body.json, limit: Response.maximumSize)
             else { return }
             machine.enroll(floors)
+            // It has seen nothing yet that would tell it what is old.
+            guard schedule.broker == .hostile else { return }
+            for delay: Int64 in [150, 300, 600] {
+                after(delay) { [unowned self] in if !isCalm { forge(.replayed, for: machine) } }
+            }
         }
     }
 

@@ -338,7 +338,10 @@ extension World {
             session.answerable[policy].map { $0.number == answer.delivery } ?? true ? answer : nil
         }
         guard let (state, message) = own ?? library.map({ ($0.state, $0.message) }) else {
-            if app.watch.mayAnswer(policy), [.applied, .error].contains(outcome), !app.machine.wasPutBack {
+            // Of an authorization an app is told as well when nothing but the reason has changed.
+            if policy != .auth, app.watch.mayAnswer(policy), [.applied, .error].contains(outcome),
+                !app.machine.wasPutBack
+            {
                 fail(.kept, "\(app.name): \(policy.rawValue) is \(outcome), and its newest callback was not answered")
             }
             return
