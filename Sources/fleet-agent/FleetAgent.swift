@@ -30,7 +30,8 @@ extension FleetAgent {
                 be which app) and agent.sock, where apps find the agent.
 
                 Without a file in apps.d/, only processes of the agent's own user may be apps. A file allows one app, \
-                by the user it runs as, by a token (then its mode is 0600), or by both; it counts at once:
+                by the user it runs as, by a token (then its mode is 0600), or by both; it counts at once, while nobody \
+                but its owner, who is the agent's user or root, can change it:
                   {"v":1,"app":"com.example.mail","uid":1000}
                   {"v":1,"app":"com.example.notes","token":"…at least 16 bytes…"}
 

@@ -52,6 +52,16 @@ struct RequestExchangeTests {
         #expect(exchange.handle(.acknowledged(16), at: .seconds(3)) == [.finish(.nobodyThere)])
     }
 
+    @Test("a broker that has come back says of nobody for how long he has been away")
+    func aloneAnew() {
+        var exchange = exchange()
+        _ = exchange.handle(.connected, at: .zero)
+        _ = exchange.handle(.acknowledged(16), at: .zero)
+        _ = exchange.handle(.disconnected(why: "gone"), at: .seconds(1))
+        _ = exchange.handle(.connected, at: .seconds(5))
+        #expect(exchange.handle(.acknowledged(16), at: .seconds(5)) == [.wake(at: .milliseconds(5_250))])
+    }
+
     @Test("finds a controller that comes back while it waits")
     func comesBack() {
         var exchange = exchange()

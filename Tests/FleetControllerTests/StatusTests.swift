@@ -278,6 +278,27 @@ struct StatusTests {
         #expect(difference.isEmpty)
     }
 
+    @Test("progress names those who are there first: nobody waits for the others", arguments: ["all", "group/kiosk"])
+    func whoIsNamed(target: String) throws {
+        let world = try World()
+        world.connect()
+        let devices = (0..<30).map { DeviceID(unchecked: "till-\($0)") }
+        let names = devices.map { "\"\($0)\"" }.joined(separator: ",")
+        try world.body(.groupSet, "{\"group\":\"kiosk\",\"devices\":[\(names)]}")
+        for device in devices {
+            let connection = RandomID.random()
+            world.online(device, connection: connection)
+            world.report(.fresh(device, mail, at: world.now))
+            if device != devices[29] { world.offline(device, connection: connection) }
+        }
+        try world.apply(mail, target, .config, #"{"values":{"a":"1"}}"#)
+        let body = try world.body(
+            .progress, "{\"documents\":[{\"app\":\"\(mail)\",\"target\":\"\(target)\",\"aspect\":\"config\"}]}")
+        let waiting = try #require(body["waiting"]?.arrayValue)
+        #expect(waiting.count == 20)
+        #expect(waiting.first?["device"] == "till-29")
+    }
+
     @Test("progress counts those whom the documents speak to, and names who is missing")
     func progress() throws {
         let world = try World()

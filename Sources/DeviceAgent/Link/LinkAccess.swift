@@ -5,7 +5,8 @@ package import Glibc
 /// Who may be which app: the files of `apps.d`, read at each registration, so that a change counts at once.
 ///
 /// A file is `{"v":1,"app":"com.example.mail","uid":1000}`, or has `"token"` in place of the uid (then the file's mode is
-/// 0600), or both, when both must fit. With no file at all, only processes of the agent's own user may register.
+/// 0600), or both, when both must fit. Folder and files count while their owner, who is the agent's user or root, alone can
+/// change them. With no file at all, only processes of the agent's own user may register.
 package struct LinkAccess: Sendable {
     private let folder: String
 

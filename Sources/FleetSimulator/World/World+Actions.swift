@@ -114,15 +114,15 @@ extension World {
             let aspect = Aspect.allCases[aspect]
             let layer = layer(place)
             let address = Address.desired(layer, appID(app), aspect)
-            var basedOn =
-                isBased ? try? controller.store.wishes().first { $0.address == address }?.revision.number : nil
+            let wishes = isBased ? (try? controller.store.wishes()) ?? [] : []
+            var basedOn = wishes.first { $0.address == address }?.revision.number
             // Made from nothing, or from what was there before.
             let isStale = isBased && manner.chance(30)
-            if isStale { basedOn = manner.chance(50) ? 0 : (basedOn ?? nil).map { $0 - 1 } }
+            if isStale { basedOn = manner.chance(50) ? 0 : basedOn.map { $0 - 1 } }
             var changes = [
                 ApplyRequest.Change(
                     app: appID(app), layer: layer, aspect: aspect, value: value(of: aspect, variant, for: appID(app)),
-                    basedOn: basedOn ?? nil)
+                    basedOn: basedOn)
             ]
             if manner.chance(10) {
                 // Now and then the same again, which is refused with all the rest.
@@ -134,9 +134,9 @@ extension World {
                         basedOn: manner.chance(20) ? Int64(manner.below(8)) : nil))
             }
             let request = ApplyRequest(changes: changes, isAgain: manner.chance(10))
-            person.ask(
-                .apply, json(request),
-                basedOn: isStale || changes.last?.basedOn != basedOn ? nil : (basedOn ?? nil).map { (address, $0) })
+            // It is refused for this alone.
+            let isAlone = !isStale && changes.dropFirst().allSatisfy { $0.basedOn == nil }
+            person.ask(.apply, json(request), basedOn: isAlone ? basedOn.map { (address, $0) } : nil)
         case .delete(let app, let place):
             let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
             let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)
