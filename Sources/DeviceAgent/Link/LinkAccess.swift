@@ -46,9 +46,7 @@ package struct LinkAccess: Sendable {
         let app = registration.app
         let files: [String]
         do {
-            if let problem = Files.status(folder).flatMap(Self.problem) {
-                return "nobody may be \(app): \(problem) \(folder)"
-            }
+            if let info = Files.status(folder) { try Self.checkOwner(folder, info) }
             files = try Files.names(in: folder).filter { $0.hasSuffix(".json") }
         } catch {
             return "nobody may be \(app): \(error)"
@@ -66,9 +64,9 @@ package struct LinkAccess: Sendable {
                 let rule = try Rule(json: Files.read(path, limit: 16_384), limit: 16_384)
                 guard rule.app == app else { continue }
                 guard let info = Files.status(path) else { throw Files.failure("look at \(path)") }
-                let isToldToOthers = rule.token != nil && info.st_mode & 0o077 != 0
-                if let problem = Self.problem(info) ?? (isToldToOthers ? "others may read the token in" : nil) {
-                    problems.append("\(problem) \(name)")
+                try Self.checkOwner(path, info)
+                guard rule.token == nil || info.st_mode & 0o077 == 0 else {
+                    problems.append("\(name): others may read its token: chmod 600 it, and choose another")
                     continue
                 }
                 isNamed = true
@@ -86,10 +84,10 @@ package struct LinkAccess: Sendable {
         return "\(app) is not among the apps of this device: no file in \(folder) names it\(broken)"
     }
 
-    /// Who else could make somebody an app.
-    private static func problem(_ info: stat) -> String? {
-        if info.st_mode & 0o022 != 0 { return "others than its owner may change" }
-        return info.st_uid == geteuid() || info.st_uid == 0 ? nil : "user \(info.st_uid) may change"
+    /// Throws when somebody else could make himself an app.
+    private static func checkOwner(_ path: String, _ info: stat) throws {
+        try Files.checkOwner(path, info, orRoot: true)
+        try Files.checkMode(path, info, isSecret: false)
     }
 
     /// Compares hashes, so that the time says nothing about where two tokens differ.
