@@ -143,7 +143,7 @@ final class BusSession: Sendable {
                 if let error, let delay {
                     logger.warning(
                         "no connection to the broker",
-                        metadata: ["reason": "\(error)", "retry": "\(delay)"])
+                        metadata: ["reason": "\(error)", "retry": "\(delay.inTenths)"])
                 }
                 handler(.disconnected)
             }
@@ -202,5 +202,12 @@ extension [TopicFilter] {
     /// dropped all the same is found by comparing. A marker at QoS 1 comes behind them too.
     package var qos: QoS {
         allSatisfy { if case .aspects = $0 { true } else { false } } ? .atMostOnce : .atLeastOnce
+    }
+}
+
+extension Duration {
+    /// In seconds, with one digit behind the point.
+    fileprivate var inTenths: String {
+        "\(components.seconds).\(components.attoseconds / 100_000_000_000_000_000) s"
     }
 }
