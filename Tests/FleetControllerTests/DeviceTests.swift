@@ -320,6 +320,30 @@ struct DeviceTests {
         }
     }
 
+    @Test("a device whose first word is cleared in the same moment is asked again with the next heartbeat")
+    func clearedAtOnce() throws {
+        let world = try World()
+        world.connect()
+        for number in 10..<29 { world.online(DeviceID(unchecked: "till-\(number)")) }
+        let last = DeviceID(unchecked: "till-9")
+        let topic = world.identity.topic(.presence(.device(last)))
+        let presence = Presence(
+            state: .online, incarnation: 1, boot: 1, connection: .random(), since: world.now, agent: "fleet-agent/1",
+            apps: [])
+        let effects = world.core.handle(
+            .messages([
+                .init(topic: topic, payload: presence.json, isRetained: false),
+                .init(topic: topic, payload: [], isRetained: false),
+            ]), at: world.now)
+        func greets(_ effects: [ControllerCore.Effect]) -> Bool {
+            effects.contains {
+                if case .publish(let topic, _, _) = $0 { topic.hasSuffix("/hello/till-9") } else { false }
+            }
+        }
+        #expect(greets(effects))
+        #expect(greets(world.core.handle(.tick, at: world.now.advanced(bySeconds: 60))))
+    }
+
     @Test("the home is read again when a reading of it has not come to its end")
     func failedReading() throws {
         let world = try World()

@@ -20,13 +20,14 @@ extension ControllerCore {
     /// Reports are committed together, before anything that follows them.
     private mutating func take(_ messages: [(Message, Address?)], _ turn: inout Turn) throws {
         var reports: [Report] = []
+        var cleared: [Address] = []
         var refused = Refused()
         for (message, address) in messages {
             switch address {
             case .reply, .presence(.device):
                 guard let address else { continue }
                 if message.payload.isEmpty {
-                    noteCleared(address)
+                    cleared.append(address)
                     continue
                 }
                 do {
@@ -53,6 +54,8 @@ extension ControllerCore {
             }
         }
         try collect(&reports, &turn)
+        // Behind the reports of this turn: one of them may be what was cleared.
+        for address in cleared { noteCleared(address) }
         refused.log(&turn)
     }
 
