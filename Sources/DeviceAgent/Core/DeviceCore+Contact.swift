@@ -65,8 +65,9 @@ extension DeviceCore {
         // The controller has come back, or only now, and does not know who is here until they speak: whoever was
         // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
         if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
-        // A hello can be replayed on its connection: only ever later ones are contact.
-        guard isLater(hello.clock) else { return }
+        // A hello can be replayed on its connection: only ever later ones are contact. What another one asks for is said all
+        // the same: the clock of a controller that was put back may have gone back, too.
+        guard isLater(hello.clock) else { return sayAgain(hello.lost) }
         contact(hello.clock, at: now)
         session?.isGreeted = true
         session?.answered(running: state.running.total)
@@ -75,13 +76,18 @@ extension DeviceCore {
         forgetEarlierEpochs()
         followMembership(at: now)
         if let mark = hello.received { drop(through: mark) }
-        if hello.lost.contains(.statuses), session?.areReportsLive == true {
+        sayAgain(hello.lost)
+        sendEvents()
+        settle(state.apps.keys, at: now)
+    }
+
+    /// Says, or reads, again what was lost on the way.
+    private mutating func sayAgain(_ lost: Set<Hello.Lost>) {
+        if lost.contains(.statuses), session?.areReportsLive == true {
             let due = state.running.total + jitter
             session?.reportsDueAt = due
         }
-        if hello.lost.contains(.documents) { fetchAgain() }
-        sendEvents()
-        settle(state.apps.keys, at: now)
+        if lost.contains(.documents) { fetchAgain() }
     }
 
     mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) throws {
