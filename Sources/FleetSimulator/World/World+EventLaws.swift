@@ -1,0 +1,43 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// What must be stored of the events that devices have kept, once everything has come to rest.
+extension World {
+    func check(_ machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]], _ gaps: [FleetStore.Gap]) {
+        guard !machine.wasPutBack else { return }
+        checkGaps(of: machine, events, gaps)
+        for (key, kept) in machine.watch.promised {
+            guard let stored = events[key] else {
+                fail(.kept, "\(machine.name): event \(key.number) of boot \(key.boot) is missing")
+                continue
+            }
+            let isEqual = (1...max(1, key.number)).contains { kept.wire(oldest: $0) == stored }
+            if !isEqual { fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored otherwise") }
+        }
+        for key in events.keys where key.device == machine.id && !machine.watch.kept.contains(key) {
+            fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored, and there is none")
+        }
+    }
+
+    /// What is missing before the newest event of a boot is said to be lost, and nothing else is.
+    private func checkGaps(
+        of machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]], _ gaps: [FleetStore.Gap]
+    ) {
+        // What was stored of an earlier incarnation may have been forgotten with it, and what a backup lacks comes to light
+        // with the next event.
+        guard machine.enrollment.incarnation == 1, !controller.wasPutBack else { return }
+        let own = events.keys.filter { $0.device == machine.id }
+        for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
+            let numbers = Set(stored.map(\.number))
+            let missing = Set(1...(numbers.max() ?? 1)).subtracting(numbers)
+            let lost = gaps.filter { $0.device == machine.id && $0.boot == boot }
+                .reduce(into: Set<Int64>()) { $0.formUnion($1.numbers) }
+            guard missing != lost else { continue }
+            fail(
+                .kept,
+                "\(machine.name): of boot \(boot) the events \(missing.sorted()) are missing, and \(lost.sorted()) are"
+                    + " said to be lost")
+        }
+    }
+}
