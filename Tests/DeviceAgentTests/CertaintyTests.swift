@@ -207,7 +207,7 @@ struct CertaintyTests {
         device.comparesStore = false
         let link = try device.launch(mail)
         for _ in 0..<1_100 { try device.handle(.frame(link, .blocked(.copy, target: nil))) }
-        #expect(device.core.state.events.count == DeviceCore.maximumEvents)
+        #expect(device.core.state.events.count == device.core.maximumEvents)
         device.published = []
         try device.connect()
         let oldest = Set(
@@ -216,6 +216,31 @@ struct CertaintyTests {
                 return try AppEvent(wire: wire, device: id, app: app).header.oldest
             })
         #expect(oldest == [101])
+        try device.compareStore()
+    }
+
+    @Test("of an earlier boot the last event stays, and tells what is missing before it")
+    func lastOfBoot() throws {
+        var device = try TestDevice()
+        device.comparesStore = false
+        let link = try device.launch(mail)
+        for _ in 0..<5 { try device.handle(.frame(link, .blocked(.copy, target: nil))) }
+        let earlier = device.core.state.boot
+        let last = try #require(device.core.state.events.last).header.number
+        try device.restart()
+        let again = try device.launch(mail)
+        for _ in 0..<1_100 { try device.handle(.frame(again, .blocked(.copy, target: nil))) }
+        let events = device.core.state.events
+        #expect(events.count == device.core.maximumEvents)
+        #expect(events.filter { $0.header.boot == earlier }.map(\.header.number) == [last])
+        device.published = []
+        try device.connect()
+        let sent = try device.published.compactMap { address, wire -> EventHeader? in
+            guard case .reply(let id, let app, .event) = address else { return nil }
+            return try AppEvent(wire: wire, device: id, app: app).header
+        }
+        #expect(sent.first?.number == last)
+        #expect(sent.first?.oldest == last)
         try device.compareStore()
     }
 

@@ -51,17 +51,22 @@ extension DeviceCore {
     private mutating func keep(_ event: KeptEvent) {
         state.events.append(event)
         batch.changes.append(.event(event))
-        if state.events.count > Self.maximumEvents {
-            let oldest = state.events.removeFirst().header
-            batch.changes.append(.dropEvents(boot: oldest.boot, through: oldest.number))
-            log(.warning, "an event was dropped: the controller has not confirmed any for long", app: oldest.app)
-        }
+        if state.events.count > maximumEvents { dropOldest() }
         batch.reportedApps.insert(event.header.app)
         if session?.isPastFirst == true {
             let oldest = state.events.first { $0.header.boot == event.header.boot }?.header.number
             send(event, oldest: oldest ?? event.header.number)
         }
         if session != nil, session?.eventsDueAt == nil { session?.eventsDueAt = state.running.total + Self.eventRetry }
+    }
+
+    /// Of each boot the last event stays as long as others can go: it tells the controller what is missing before it.
+    private mutating func dropOldest() {
+        let events = state.events
+        let index = events.indices.dropLast().first { events[$0].header.boot == events[$0 + 1].header.boot }
+        let oldest = state.events.remove(at: index ?? 0).header
+        batch.changes.append(.dropEvents(boot: oldest.boot, through: oldest.number))
+        log(.warning, "an event was dropped: the controller has not confirmed any for long", app: oldest.app)
     }
 
     /// Sends all that the controller has not confirmed, the oldest first.

@@ -8,6 +8,8 @@ package struct DeviceCore: Sendable {
     package let enrollment: Enrollment
     package let agentVersion: String
     let signatures: SignatureCheck
+    /// How many events are kept until the controller has them.
+    package let maximumEvents: Int
     package internal(set) var state: DeviceState
     /// The signing keys that count now.
     package internal(set) var trust: TrustDocument
@@ -56,8 +58,6 @@ package struct DeviceCore: Sendable {
         var awaitsRetirement = false
     }
 
-    /// How many events are kept until the controller has them.
-    package static let maximumEvents = 1_000
     /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.
     static let eventRetry: Int64 = 30_000
     /// The running time and contact are saved this often at most, in milliseconds.
@@ -65,13 +65,15 @@ package struct DeviceCore: Sendable {
     /// Anybody on the device can try to be an app: more refusals than one in this time would drive events out.
     static let refusalInterval: Int64 = 60_000
 
-    /// Takes up what an earlier run has stored. Counts this start as a boot.
+    /// Takes up what an earlier run has stored. Counts this start as a boot. Of the events that the controller does not have
+    /// yet, so many are kept.
     package init(
         enrollment: Enrollment, agentVersion: String, state: DeviceState, signatures: SignatureCheck = .ed25519,
-        at now: Now
+        keepingEvents maximumEvents: Int = 1_000, at now: Now
     ) throws {
         self.enrollment = enrollment
         self.agentVersion = agentVersion
+        self.maximumEvents = maximumEvents
         self.signatures = signatures
         self.state = state
         layers = Layers(enrollment.device)

@@ -7,7 +7,7 @@ extension Machine {
     /// The laws of one moment: what the core has decided just now.
     func checkStep(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
         guard let core else { return }
-        if core.state.events.count > DeviceCore.maximumEvents { world.fail(.bounded, "\(name) keeps too many events") }
+        if core.state.events.count > world.eventLimit { world.fail(.bounded, "\(name) keeps too many events") }
         if core.trust.version < watch.trust {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }

@@ -61,7 +61,7 @@ final class Machine: BusClient {
     /// What the last connection said last, which a library may say again.
     var lastSaid: [(topic: String, payload: [UInt8])] = []
     var isAboutToSayAgain = false
-    var watch = Watch()
+    var watch: Watch
 
     init(_ number: Int, _ world: World) throws {
         self.number = number
@@ -74,6 +74,7 @@ final class Machine: BusClient {
             rootKey: world.fleet.rootKey.publicKey, trust: world.fleet.trust, epoch: 1, floors: [:])
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
         world.controller.enrolments[id] = 1
+        watch = Watch(keepingEvents: world.eventLimit)
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
     }
 
@@ -87,6 +88,7 @@ final class Machine: BusClient {
         disk = original.disk
         wasPutBack = true
         disk.replace(by: original.disk)
+        watch = Watch(keepingEvents: world.eventLimit)
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
     }
 
@@ -160,7 +162,7 @@ final class Machine: BusClient {
         image.replace(by: image)
         disk.replace(by: image)
         wasPutBack = true
-        watch = Watch(earlierBoots: watch.earlierBoots)
+        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
         world.after(500) { [unowned self] in startAgent() }
     }
 
@@ -176,7 +178,7 @@ final class Machine: BusClient {
             enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
             enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
             world.controller.enrolments[id] = enrollment.incarnation
-            watch = Watch(earlierBoots: watch.earlierBoots)
+            watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
         }
         startAgent()
         connect()
@@ -195,7 +197,7 @@ final class Machine: BusClient {
                 world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
             core = try DeviceCore(
                 enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state, signatures: signatures,
-                at: clock)
+                keepingEvents: world.eventLimit, at: clock)
             if let difference = try disk.difference() { world.fail(.sameStore, "\(name): \(difference)") }
             checkStart()
             world.say(name, "the agent starts")

@@ -39,6 +39,10 @@ struct Watch {
     var sentEvents: Set<FleetStore.StoredEvent> = []
     /// Every event that was ever kept: the controller has no others.
     private(set) var kept: Set<FleetStore.StoredEvent> = []
+    /// Those that are kept now, and those that had to go for newer ones.
+    private var waiting: [FleetStore.StoredEvent] = []
+    private(set) var dropped: Set<FleetStore.StoredEvent> = []
+    private let maximumEvents: Int
     /// The level that each app's changes have led to.
     private var levels: [AppID: LogLevel] = [:]
     var keys: [AppID: Int] = [:]
@@ -91,11 +95,14 @@ struct Watch {
         var lost: Int64
     }
 
-    init(earlierBoots: Int64 = 0) { self.earlierBoots = earlierBoots }
+    init(keepingEvents maximumEvents: Int, earlierBoots: Int64 = 0) {
+        self.maximumEvents = maximumEvents
+        self.earlierBoots = earlierBoots
+    }
 
     /// Of another device with this one's name: what the old one has said stays said.
     var ofNewDevice: Watch {
-        var watch = Watch()
+        var watch = Watch(keepingEvents: maximumEvents)
         watch.kept = kept
         watch.arrived = arrived
         watch.orders = orders
@@ -110,6 +117,7 @@ struct Watch {
             case .event(let event):
                 let isNew = kept.insert(Self.key(event)).inserted
                 promised[Self.key(event)] = event
+                waiting.append(Self.key(event))
                 guard isNew, case .logLevel(let change) = event.body else { continue }
                 let level = levels[change.header.app] ?? .status
                 if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
@@ -119,6 +127,7 @@ struct Watch {
                     problem = "\(change.header.app) logs at \(change.new) by its code, and that is not told"
                 }
                 levels[change.header.app] = change.new
+            case .dropEvents(let boot, let through): problem = drop(boot, through) ?? problem
             case .clock: savedAt = time
             default: break
             }
@@ -129,6 +138,20 @@ struct Watch {
         for app in conversations.keys { conversations[app]?.stored() }
         unstored = []
         return problem
+    }
+
+    /// The controller has them, or there are too many: then one goes, and of no boot the last while another has two.
+    private mutating func drop(_ boot: Int64, _ through: Int64) -> String? {
+        let gone = waiting.filter { $0.boot == boot && $0.number <= through }
+        let isFull = waiting.count > maximumEvents
+        let rest = Set(waiting).subtracting(gone)
+        waiting.removeAll { !rest.contains($0) }
+        guard isFull else { return nil }
+        dropped.formUnion(gone)
+        if gone.count != 1 { return "\(gone.count) events were dropped for one" }
+        let boots = Dictionary(grouping: rest, by: \.boot)
+        guard boots[boot] == nil, boots.values.contains(where: { $0.count > 1 }) else { return nil }
+        return "nothing is left to tell of event \(through) of boot \(boot), which was dropped"
     }
 
     /// The machine goes down: of the running time, what was not saved is lost.

@@ -32,6 +32,8 @@ final class World {
     var now: Int64 = 0
     var noise: SplitMix64
     var trace: Trace
+    /// In some worlds devices can keep only few events.
+    let eventLimit: Int
     /// The faults have stopped.
     var isCalm = false
     private var queue = EventQueue()
@@ -56,6 +58,8 @@ final class World {
         fleet = workshop.fleet
         store = try workshop.emptyStore()
         noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
+        var limits = SplitMix64(seed: schedule.seed ^ 0x4EE9)
+        eventLimit = limits.chance(20) ? 2 + limits.below(4) : 1_000
         trace = Trace(isOn: isTraced)
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
         operators = (0...Schedule.operators).map { Operator($0, self) }
