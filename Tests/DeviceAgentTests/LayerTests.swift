@@ -199,14 +199,7 @@ struct LayerTests {
         let text = #"{"openIn":{"policy":"someday"},"print":"authorized","pasteboard":7}"#
         let value = try JSONReader.read(Array(text.utf8), limit: 1_000) { try DesiredValue(of: .dlp, from: &$0) }
         #expect(value.problems.keys.sorted() == [.openIn, .pasteboard])
-        var payload = DesiredDocument(
-            fleet: device.fleet.uuid, fleetID: device.fleet.id, address: address,
-            revision: Revision(epoch: 1, number: 9), change: Revision(epoch: 1, number: 9), issuedAt: device.now.wall,
-            content: .tombstone
-        ).jsonText
-        payload = payload.replacing("\"deleted\":true", with: "\"value\":\(text)")
-        try device.publish(
-            address, SignedDocument(signing: Array(payload.utf8), as: .desired, with: device.fleet.signing).wire)
+        try device.publish(address, device.fleet.document(address, value: text))
         try device.answer(link)
         let status = try device.status(mail)
         #expect(status[.openIn].attempt.outcome == .rejected)

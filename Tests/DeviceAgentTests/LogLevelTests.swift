@@ -124,4 +124,55 @@ struct LogLevelTests {
         #expect(why == [.policy, .expired, .policy])
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
+
+    @Test("a level of a newer controller keeps what was said before, no longer than that would have lasted")
+    func unknownLevel() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let address = Address.desired(.all, mail, .logLevel)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 600)))
+        try device.wait(300)
+        try device.publish(address, device.fleet.document(address, value: #"{"level":"trace"}"#))
+        #expect(try device.status(mail).logLevel == .debug)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .rejected)
+        try device.wait(290)
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.restart()
+        try device.wait(20)
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .rejected)
+    }
+
+    @Test("a level ends while a layer above it waits for its code, or cannot be read", arguments: [true, false])
+    func endsBelow(isReadable: Bool) throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info, duration: 60)))
+        if isReadable {
+            try device.apply(.device(device.device), mail, .logLevel, .level(LogLevelWish(level: .debug, code: code)))
+        } else {
+            let own = Address.desired(.device(device.device), mail, .logLevel)
+            try device.publish(own, device.fleet.document(own, value: #"{"level":"trace"}"#))
+        }
+        #expect(try device.status(mail).logLevel == .info)
+        try device.wait(61)
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == (isReadable ? .awaitingCode : .rejected))
+    }
+
+    @Test("a reboot right after a level began makes it no longer than what the reboot lost since")
+    func reboot() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        device.now.uptime += 40_000
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info, duration: 60)))
+        let begin = device.core.state.running.total
+        device.now.bootID = "another"
+        device.now.uptime = 5_000
+        try device.restart()
+        #expect(device.core.state.running.total >= begin)
+    }
 }

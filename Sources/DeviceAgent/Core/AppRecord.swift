@@ -48,6 +48,16 @@ package struct AppRecord: Hashable, Sendable {
         var isCodeAccepted = false
         /// Its time has ended; no clock that is set back begins it anew.
         var isOver = false
+        /// The level that counts of this address: the document's own, or, while that waits for its code or cannot be read, the
+        /// one of the document before it.
+        var said: Said?
+
+        struct Said: Hashable, Sendable {
+            let level: LogLevel
+            /// The running time at which it ends.
+            let end: Int64?
+            let notAfter: Timestamp?
+        }
     }
 
     package init(_ registration: Registration, at time: Timestamp) {

@@ -16,8 +16,15 @@ extension DeviceCore {
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
     mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now) {
         let clocks = clocks(of: app, documents, at: now)
-        let isEnding = clocks.contains { $1.isOver && app.levelClocks[$0]?.isOver == false }
-        if clocks != app.levelClocks { app.levelClocks = clocks }
+        let isEnding = documents.contains { document in
+            guard let old = app.levelClocks[document.address], let new = clocks[document.address] else { return false }
+            return new.isOver && !old.isOver || new.change == old.change && new.said == nil && old.said != nil
+        }
+        if clocks != app.levelClocks {
+            app.levelClocks = clocks
+            // A running time that went back to before a level's start would make the level last longer.
+            batch.isClockDue = true
+        }
         let before = app.logLevel
         var next = levelDecision(app, documents, at: now)
         if isSettled(app, .logLevel, next.decision) { return }
@@ -46,23 +53,34 @@ extension DeviceCore {
         return LevelDecision(decision: decision)
     }
 
-    /// When each document's time began, and whether it is over; kept while its `change` is the same, also while the device
-    /// is out of the group that it speaks to.
+    /// When each document's time began, and what it says; kept while its `change` is the same, also while the device is out of
+    /// the group that it speaks to.
     private func clocks(
         of app: AppRecord, _ documents: [KeptDocument], at now: Now
     ) -> [Address: AppRecord.LevelClock] {
         guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
         var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
+        let speaking = Set(documents.map(\.address))
+        for address in clocks.keys where !speaking.contains(address) { clocks[address]?.said = nil }
         for document in documents {
-            var clock =
-                clocks[document.address].flatMap { $0.change == document.change ? $0 : nil }
-                ?? AppRecord.LevelClock(change: document.change, start: state.running.total)
+            let old = clocks[document.address]
+            var clock = old ?? AppRecord.LevelClock(change: document.change, start: state.running.total)
+            if clock.change != document.change {
+                // What was said here goes on, no longer than it would have, until the change can be followed.
+                clock = AppRecord.LevelClock(change: document.change, start: state.running.total, said: clock.said)
+            }
             if let wish = document.levelWish {
-                let end = wish.duration.map { clock.start + $0 * 1_000 }
-                if end.map({ state.running.total >= $0 }) ?? false || wish.notAfter.map({ now.wall > $0 }) ?? false {
-                    clock.isOver = true
+                let own = AppRecord.LevelClock.Said(wish, from: clock.start)
+                if own.isOver(state.running.total, now.wall) { clock.isOver = true }
+                if clock.isOver {
+                    clock.said = nil
+                } else if wish.neededCode == nil || clock.isCodeAccepted {
+                    clock.said = own
+                } else if clock.said?.level.isSensitive == true {
+                    clock.said = nil
                 }
             }
+            if clock.said?.isOver(state.running.total, now.wall) == true { clock.said = nil }
             clocks[document.address] = clock
         }
         return clocks
@@ -76,31 +94,25 @@ extension DeviceCore {
         var result = LevelDecision(decision: Decision(.default(of: .logLevel), by: documents.first))
         for (index, document) in documents.enumerated() {
             guard let value = document.value, let clock = app.levelClocks[document.address] else { continue }
-            guard let wish = document.levelWish else {
-                if index == 0 { result.decision.problem = value.problems[.logLevel] ?? "not understood" }
-                result.decision.value = .logLevel(app.logLevel)
-                break
-            }
-            if clock.isOver {
-                if index == 0 { result.decision.outcome = .expired }
-                continue
-            }
-            if let code = wish.neededCode, !clock.isCodeAccepted {
-                if index == 0 { result.decision.outcome = .awaitingCode }
-                result.awaiting = result.awaiting ?? (document.address, code)
-                // Meanwhile the level stays, unless nothing would end it any more.
-                guard app.logLevel.isSensitive else {
-                    result.decision.value = .logLevel(app.logLevel)
-                    break
+            let wish = document.levelWish
+            let code = clock.isOver || clock.isCodeAccepted ? nil : wish?.neededCode
+            if index == 0 {
+                if wish == nil {
+                    result.decision.problem = value.problems[.logLevel] ?? "not understood"
+                } else if clock.isOver {
+                    result.decision.outcome = .expired
+                } else if code != nil {
+                    result.decision.outcome = .awaitingCode
                 }
-                continue
             }
-            result.decision.value = .logLevel(wish.level)
-            result.isByCode = wish.neededCode != nil
-            let left = wish.duration.map {
-                Timestamp(milliseconds: now.wall.milliseconds + clock.start + $0 * 1_000 - state.running.total)
+            if let code { result.awaiting = result.awaiting ?? (document.address, code) }
+            guard let said = clock.said else { continue }
+            result.decision.value = .logLevel(said.level)
+            result.isByCode = clock.isCodeAccepted && wish?.neededCode != nil
+            let left = said.end.map {
+                Timestamp(milliseconds: now.wall.milliseconds + $0 - state.running.total)
             }
-            result.until = [left, wish.notAfter].compactMap { $0 }.min()
+            result.until = [left, said.notAfter].compactMap { $0 }.min()
             break
         }
         return result
@@ -111,17 +123,13 @@ extension DeviceCore {
         var deadline: Int64?
         guard !app.levelClocks.isEmpty else { return nil }
         for document in layers.wishes(for: app.id)[.logLevel] {
-            guard let wish = document.levelWish, let clock = app.levelClocks[document.address], !clock.isOver else {
-                continue
-            }
-            if let duration = wish.duration {
-                let end = clock.start + duration * 1_000
-                if end > state.running.total { deadline = min(deadline ?? end, end) }
-            }
-            // Somebody may set the wall clock: look once in a while.
-            if wish.notAfter != nil {
-                let next = state.running.total + 1_000
-                deadline = min(deadline ?? next, next)
+            guard let clock = app.levelClocks[document.address], !clock.isOver else { continue }
+            let own = document.levelWish.map { AppRecord.LevelClock.Said($0, from: clock.start) }
+            for said in [own, clock.said].compactMap({ $0 }) {
+                // Somebody may set the wall clock: look once in a while.
+                let look = said.notAfter.map { _ in state.running.total + 1_000 }
+                let end = said.end.flatMap { $0 > state.running.total ? $0 : nil }
+                deadline = [deadline, look, end].compactMap { $0 }.min()
             }
         }
         return deadline
@@ -166,4 +174,14 @@ extension KeptDocument {
 extension LogLevelWish {
     /// Only levels that may show sensitive data ask for a code.
     fileprivate var neededCode: DebugCode? { level.isSensitive ? code : nil }
+}
+
+extension AppRecord.LevelClock.Said {
+    fileprivate init(_ wish: LogLevelWish, from start: Int64) {
+        self.init(level: wish.level, end: wish.duration.map { start + $0 * 1_000 }, notAfter: wish.notAfter)
+    }
+
+    fileprivate func isOver(_ running: Int64, _ wall: Timestamp) -> Bool {
+        end.map { running >= $0 } ?? false || notAfter.map { wall > $0 } ?? false
+    }
 }

@@ -249,6 +249,7 @@ extension AppRecord.LevelClock: JSONCodable {
         var start: Int64?
         var isCodeAccepted = false
         var isOver = false
+        var said: Said?
         try reader.object { name, value in
             switch name {
             case "epoch": epoch = try value.integer()
@@ -256,12 +257,13 @@ extension AppRecord.LevelClock: JSONCodable {
             case "start": start = try value.integer()
             case "isCodeAccepted": isCodeAccepted = try value.bool()
             case "isOver": isOver = try value.bool()
+            case "said": said = try value.value()
             default: break
             }
         }
         self.init(
             change: Revision(epoch: try required(epoch, "epoch"), number: try required(revision, "revision")),
-            start: try required(start, "start"), isCodeAccepted: isCodeAccepted, isOver: isOver)
+            start: try required(start, "start"), isCodeAccepted: isCodeAccepted, isOver: isOver, said: said)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -271,6 +273,32 @@ extension AppRecord.LevelClock: JSONCodable {
             writer.member("start", start)
             writer.member("isCodeAccepted", isCodeAccepted)
             writer.member("isOver", isOver)
+            writer.member("said", ifPresent: said)
+        }
+    }
+}
+
+extension AppRecord.LevelClock.Said: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var level: LogLevel?
+        var end: Int64?
+        var notAfter: Timestamp?
+        try reader.object { name, value in
+            switch name {
+            case "level": level = try value.value()
+            case "end": end = try value.integer()
+            case "notAfter": notAfter = try value.value()
+            default: break
+            }
+        }
+        self.init(level: try required(level, "level"), end: end, notAfter: notAfter)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("level", level)
+            writer.member("end", ifPresent: end)
+            writer.member("notAfter", ifPresent: notAfter)
         }
     }
 }

@@ -42,6 +42,14 @@ struct TestFleet {
         return try SignedDocument(signing: document.json, as: .desired, with: signing).wire
     }
 
+    /// One whose value is written by a newer controller, which this code could not write.
+    mutating func document(_ address: Address, value: String) throws -> [UInt8] {
+        let tombstone = try SignedDocument(wire: document(address, .tombstone))
+        let text = String(decoding: tombstone.payload, as: UTF8.self)
+            .replacing("\"deleted\":true", with: "\"value\":\(value)")
+        return try SignedDocument(signing: Array(text.utf8), as: .desired, with: signing).wire
+    }
+
     mutating func clock(_ address: Address) -> ControllerClock {
         time = time.advanced(bySeconds: 1)
         return ControllerClock(
