@@ -148,6 +148,10 @@ struct CertaintyTests {
         device.published = []
         try device.say(presence, wire)
         #expect(device.published.isEmpty)
+        let hello = try device.fleet.hello(device.device, #require(device.connection))
+        try device.say(.hello(device.device), hello)
+        try device.wait(60)
+        #expect(!device.published.contains { $0.0 == presence })
     }
 
     @Test("joined and left again before the answer came, a group leaves nothing behind; rejoined, it counts")

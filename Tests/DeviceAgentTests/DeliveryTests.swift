@@ -129,6 +129,23 @@ struct DeliveryTests {
         #expect(try device.reported(mail)[.config].applied == 4)
     }
 
+    @Test("an error is not carried over to the callback that has come since")
+    func errorCarriedOver() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        let link = try device.launch(mail)
+        try device.answer(link, .error)
+        let own = Address.desired(.device(device.device), mail, .config)
+        try device.publish(own, device.fleet.document(own, .config(["a": "1"])))
+        let number = try #require(
+            device.frames.compactMap { if case .deliver(let number, .policy(.config, _)) = $0 { number } else { nil } }
+                .first)
+        try device.publish(own, device.fleet.document(own, .tombstone))
+        try device.handle(.frame(link, .delivered(number)))
+        #expect(try device.status(mail)[.config].attempt.outcome == .delivered)
+    }
+
     @Test("a process that comes back to a restarted agent gets no second ready, and what it said meanwhile counts")
     func resume() throws {
         var device = try TestDevice()

@@ -32,7 +32,8 @@ extension DeviceCore {
     }
 
     mutating func publishPresence(_ presenceState: Presence.State) {
-        guard let presence else { return }
+        // What comes while the agent takes leave does not take that back.
+        guard let presence, presenceState == .offline || !isEnding else { return }
         let said = presenceState == .online ? presence : presence.will
         batch.effects.append(.publish(.presence(.device(device)), said.json, retain: true))
     }

@@ -50,10 +50,10 @@ extension DeviceCore {
     /// Refuses what has come. What an unknown key has signed is kept all the same, the newest of each topic: the trust
     /// document that names the key may be on its way; before a barrier that is even likely, and not worth a report.
     private mutating func dismiss(_ topic: String, _ wire: [UInt8], _ error: any Error, at now: Now) {
-        guard let held = session?.held.count, (error as? FleetProtocolError)?.code == .unknownKey else {
+        guard let held = session?.held, (error as? FleetProtocolError)?.code == .unknownKey else {
             return refuse(topic, error, at: now)
         }
-        let hasRoom = held < Self.maximumHeld
+        let hasRoom = held.count < Self.maximumHeld || held.contains { $0.topic == topic }
         if hasRoom { session?.hold(topic, wire) }
         fetchTrust()
         if !hasRoom || session?.barriers.isEmpty == true { refuse(topic, error, at: now) }
@@ -77,7 +77,7 @@ extension DeviceCore {
         guard document.address == address else {
             throw FleetProtocolError(.mismatch, "this document belongs to \(document.topic)", at: "topic")
         }
-        let epoch = max(enrollment.epoch, session?.epoch ?? 0)
+        let epoch = max(enrollment.epoch, state.highest.epoch)
         guard document.revision.epoch >= epoch else {
             throw FleetProtocolError(
                 .mismatch, "epoch \(document.revision.epoch), where \(epoch) is known already", at: "epoch")

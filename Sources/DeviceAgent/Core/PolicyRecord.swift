@@ -115,7 +115,7 @@ package struct PolicyRecord: Hashable, Sendable {
     mutating func returned(_ number: Int64) -> Bool {
         guard var sent, sent.number == number else { return false }
         // Told once more, for another reason: the answer stands.
-        if let told, told.value == sent.value, told.revision == sent.revision {
+        if let told, told.value == sent.value, told.revision == sent.revision, told.reason != sent.reason {
             (sent.outcome, sent.message) = (told.outcome, told.message)
         }
         told = sent
