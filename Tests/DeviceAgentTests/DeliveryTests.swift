@@ -129,6 +129,24 @@ struct DeliveryTests {
         #expect(try device.reported(mail)[.config].applied == 4)
     }
 
+    @Test("a version of an app that has learnt a callback is called for what the one before could not be told")
+    func learntCallbacks() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let install = RandomID.random()
+        let unknown: Set<Callback> = [.managedPolicy, .logLevel, .config]
+        let link = try device.launch(
+            mail, install: install, implements: Set(Callback.allCases).subtracting(unknown))
+        try device.answer(link)
+        try device.handle(.linkClosed(link))
+        let next = try device.launch(mail, install: install)
+        let told = try device.answer(next)
+        #expect(told.contains(.managed(.unmanaged)))
+        #expect(told.contains(.policy(.logLevel(.status), reason: .none)))
+        try device.handle(.linkClosed(next))
+        #expect(try device.answer(device.launch(mail, install: install)).isEmpty)
+    }
+
     @Test("an error is not carried over to the callback that has come since")
     func errorCarriedOver() throws {
         var device = try TestDevice()

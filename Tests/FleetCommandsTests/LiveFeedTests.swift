@@ -72,6 +72,23 @@ struct LiveFeedTests {
                 == ["offline"])
     }
 
+    @Test("the will of an earlier connection is nobody's word, and who says again that he is there says nothing new")
+    func takeover() {
+        var feed = LiveFeed(fleet: Self.fleet)
+        func presence() -> Presence {
+            Presence(
+                state: .online, incarnation: 1, boot: 1, connection: .random(), since: Self.now, agent: "a/1", apps: [])
+        }
+        let address = Address.presence(.device(Self.device))
+        let (old, new) = (presence(), presence())
+        #expect(lines(&feed, address, old.json) == ["online (a/1)"])
+        #expect(lines(&feed, address, new.json) == ["online (a/1)"])
+        #expect(lines(&feed, address, old.will.json) == [])
+        #expect(lines(&feed, address, new.json) == [])
+        #expect(lines(&feed, address, new.will.json) == ["offline"])
+        #expect(lines(&feed, address, new.json) == ["online (a/1)"])
+    }
+
     @Test("says of what it cannot read that it cannot")
     func unreadable() {
         var feed = LiveFeed(fleet: Self.fleet)

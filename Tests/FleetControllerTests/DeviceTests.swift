@@ -579,7 +579,12 @@ struct DeviceTests {
         #expect(world.retained[world.identity.topic(.presence(.device(till)))] == nil)
         #expect(try world.body(.devices, "{}")["devices"] == [])
         world.handle(.enrolments([till: 2]))
+        // What a broker gives back of the one that was removed is none of it.
         world.online(till, incarnation: 1)
+        world.report(.fresh(till, mail, at: world.now), isRetained: true)
+        #expect(try world.body(.devices, "{}")["devices"] == [])
+        #expect(world.retained[world.identity.topic(.reply(till, mail, .status))] == nil)
+        world.online(till, incarnation: 2)
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
         try world.body(.deviceRemove, #"{"device":"till-1"}"#)
         world.handle(.enrolments([till: 2]))
@@ -613,8 +618,28 @@ struct DeviceTests {
         #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.count == 1)
         // A registry that was restored gives out what it gave out before: its word counts.
         world.handle(.enrolments([till: 1]))
-        world.report(.fresh(till, notes, at: world.now), isRetained: true)
+        world.report(.fresh(till, notes, at: world.now))
         #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.count == 2)
+    }
+
+    @Test("an app that a device does not have any more when it is enrolled again waits for nothing")
+    func appsOfEarlierDisk() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        for app in [mail, notes] { world.report(.fresh(till, app, at: world.now)) }
+        // The same disk: all is as it was.
+        world.online(till, incarnation: 2, apps: [mail, notes].map { .init(id: $0, sdk: "1", implements: []) })
+        #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.count == 2)
+        world.online(till, incarnation: 2, apps: [.init(id: notes, sdk: "1", implements: [])])
+        #expect(try world.body(.apps, "{}")["apps"]?.arrayValue?.map { $0["app"]?.stringValue } == [notes.text])
+        #expect(world.retained[world.identity.topic(.reply(till, mail, .status))] == nil)
+        #expect(world.retained[world.identity.topic(.reply(till, notes, .status))] != nil)
+        // A broker's older database.
+        world.report(.fresh(till, mail, at: world.now), isRetained: true)
+        #expect(world.retained[world.identity.topic(.reply(till, mail, .status))] == nil)
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        #expect(try world.counts(mail, .config).counts.pending == 0)
     }
 
     @Test("the removal of a device of which nothing has come yet is remembered, where the home vouches for it")

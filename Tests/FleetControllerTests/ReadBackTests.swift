@@ -14,6 +14,25 @@ struct ReadBackTests {
         return world
     }
 
+    @Test("a document that does not come back is published again, and does not keep its topic from being watched")
+    func lostEcho() throws {
+        let world = try World()
+        world.connect()
+        world.pass(seconds: 60)
+        world.dropsDocuments = true
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        let address = Address.desired(.all, mail, .config)
+        #expect(world.document(address) == nil)
+        world.dropsDocuments = false
+        for _ in 0..<2 { world.pass(seconds: 60) }
+        let wire = try #require(world.retained[world.identity.topic(address)])
+        world.published = []
+        for _ in 0..<3 { world.pass(seconds: 60) }
+        #expect(!world.published.contains { $0.topic == world.identity.topic(address) })
+        world.receive(address, [])
+        #expect(world.published.last { $0.topic == world.identity.topic(address) }?.payload == wire)
+    }
+
     @Test("what the broker lost, rolled back or replaced is put back, byte for byte, before anybody is greeted")
     func repair() throws {
         let world = try world()

@@ -61,6 +61,17 @@ struct RequestTests {
         #expect(try world.body(.policies, "{}")["policies"] == [])
     }
 
+    @Test("a change that may come again when its answer is forgotten is refused")
+    func longLived() throws {
+        let world = try World()
+        world.connect()
+        let response = try world.ask(.apply, Self.change, notAfter: world.now.advanced(bySeconds: 86_401))
+        guard case .failure(let failure) = response.result else { return #expect(Bool(false)) }
+        #expect(failure.code == .invalid)
+        #expect(failure.location == "notAfter")
+        #expect(try world.body(.policies, "{}")["policies"] == [])
+    }
+
     @Test(
         "a mistake in a body is answered with its member",
         arguments: [

@@ -156,6 +156,25 @@ struct StatusTests {
         #expect(try world.counts(notes, .config).counts.overdue == 2)
     }
 
+    @Test("what was noted while the controller's clock was far ahead hides nobody who is late")
+    func overdueByWrongClock() throws {
+        let world = try World()
+        let right = world.now
+        world.now = right.advanced(bySeconds: 86_400 * 365)
+        world.connect()
+        world.online(till)
+        world.report(.fresh(till, mail, at: world.now))
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        #expect(try world.counts(mail, .config).counts.overdue == 0)
+        world.now = right
+        world.pass(seconds: 1)
+        #expect(try world.counts(mail, .config).counts.overdue == 1)
+        let progress = try world.body(
+            .progress, #"{"documents":[{"app":"com.example.mail","target":"device/till-1"}]}"#)
+        let rows = try #require(progress["rows"]?.arrayValue).map { try StatusRow(json: $0.json, limit: 10_000) }
+        #expect(rows.contains { $0.counts.overdue == 1 })
+    }
+
     @Test("a status that goes back in order is not stored; a boot that goes back is a warning on the device")
     func order() throws {
         let world = try World()

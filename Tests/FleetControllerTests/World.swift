@@ -21,6 +21,8 @@ final class World {
     var published: [(topic: String, payload: [UInt8], retain: Bool)] = []
     var logs: [ControllerCore.LogLine] = []
     var stopped: String?
+    /// The broker drops what is published below desired/.
+    var dropsDocuments = false
     var asksForEnrolments = 0
     /// How far the store has come, as the home says.
     var noted: StorePosition?
@@ -72,6 +74,7 @@ final class World {
                 }
             case .publish(let topic, let payload, let retain):
                 published.append((topic, payload, retain))
+                if dropsDocuments, topic.contains("/desired/") { continue }
                 if retain { retained[topic] = payload.isEmpty ? nil : payload }
                 let address = Address(topic: topic, in: Self.fleetID)
                 switch address {

@@ -45,7 +45,7 @@ package enum DeliveryKind: Hashable, Sendable {
     case availability
 
     /// The optional callback of that kind; nil for auth, which is required, and for what the library enforces itself.
-    var callback: Callback? {
+    package var callback: Callback? {
         switch self {
         case .policy(.secureServices): nil
         case .policy(let policy): Callback(of: policy)

@@ -196,10 +196,12 @@ package struct AppRecord: Hashable, Sendable {
 
     /// The app has learnt new callbacks: what it could not be told before it is told now.
     mutating func learn(_ callbacks: Set<Callback>) {
-        for policy in Policy.allCases where self[policy].told?.outcome == .unsupported {
-            guard let callback = Callback(of: policy) else { continue }
-            if !implements.contains(callback), callbacks.contains(callback) { self[policy].told = nil }
+        let new = callbacks.subtracting(implements)
+        for policy in Policy.allCases where !policy.isAcknowledgedByApp || self[policy].told?.outcome == .unsupported {
+            if let callback = Callback(of: policy), new.contains(callback) { self[policy].told = nil }
         }
+        if new.contains(.managedPolicy) { managedTold.told = nil }
+        if new.contains(.secureServices) { availabilityTold.told = nil }
         implements = callbacks
     }
 }

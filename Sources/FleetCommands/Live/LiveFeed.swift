@@ -5,6 +5,9 @@ struct LiveFeed {
     let fleet: FleetID
     /// The last status of each app, to tell what is new; forgotten as a whole when it grows too large.
     private var known: [String: Status] = [:]
+    /// The connection as which each device, or the controller, is there: it says so again now and then, which is no news, and
+    /// the will of another one says nothing of it.
+    private var connections: [String: String] = [:]
     private static let maximumKnown = 20_000
     /// A first status holds old acknowledgements too: only those of its own moment are news.
     private static let moment: Int64 = 2_000
@@ -96,7 +99,7 @@ struct LiveFeed {
 
     private static func isOwn(_ member: String) -> Bool { !["v", "device", "app", "oldest"].contains(member) }
 
-    private func presence(_ present: Address.Present, _ payload: [UInt8], _ now: Timestamp) -> [LiveEntry] {
+    private mutating func presence(_ present: Address.Present, _ payload: [UInt8], _ now: Timestamp) -> [LiveEntry] {
         let name =
             switch present {
             case .controller: "@controller"
@@ -106,6 +109,11 @@ struct LiveFeed {
         do {
             let value = try JSONValue(json: payload, limit: Presence.maximumSize)
             let state = Text.printable(value["state"]?.stringValue ?? "unreadable presence", limit: 20)
+            let connection = value["connection"]?.stringValue
+            let known = connections[name]
+            if known != nil, (known == connection) == (state == "online") { return [] }
+            if connections.count >= Self.maximumKnown { connections = [:] }
+            connections[name] = state == "online" ? connection : nil
             let agent = value["agent"]?.stringValue.map { " (\(Text.printable($0, limit: 40)))" } ?? ""
             return [
                 LiveEntry(

@@ -4,7 +4,7 @@ import FleetProtocol
 enum Report {
     case presence(DeviceID, Presence, isRetained: Bool)
     case status(Status, isRetained: Bool)
-    case event(EventRecord)
+    case event(EventRecord, isRetained: Bool)
 }
 
 /// Takes the reports of one batch into the store, within its transaction, and says what follows from them.
@@ -78,7 +78,7 @@ struct Collector {
         case .presence(let device, let presence, let isRetained):
             try collect(presence, of: device, isRetained: isRetained)
         case .status(let status, let isRetained): try collect(status, isRetained: isRetained)
-        case .event(let event): try collect(event)
+        case .event(let event, let isRetained): try collect(event, isRetained: isRetained)
         }
     }
 
@@ -126,7 +126,20 @@ struct Collector {
         if !goesBack { device.agent = presence.agent }
         arrived[name] = presence
         gone.remove(name)
-        if !isRetained, !goesBack { try compare(presence, &device) }
+        guard !isRetained, !goesBack else { return }
+        try dropApps(missingIn: presence, device)
+        try compare(presence, &device)
+    }
+
+    /// Enrolled again, a device may have got another disk: what an earlier incarnation has said of apps that are not there
+    /// any more is over.
+    private mutating func dropApps(missingIn presence: Presence, _ device: DeviceRow) throws {
+        guard presence.incarnation > 1 else { return }
+        let apps = Set(presence.apps.map(\.id))
+        for app in try transaction.apps(of: device, before: presence.incarnation) where !apps.contains(app) {
+            try transaction.drop(app, of: device)
+            leftovers.append(.reply(device.name, app, .status))
+        }
     }
 
     private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow) {
@@ -197,6 +210,13 @@ struct Collector {
                 name, incarnation: status.order.incarnation, boot: status.order.boot,
                 address: .reply(name, status.app, .status))
         else { return }
+        // Dropped with the disk that it was on, and given back by a broker.
+        if isRetained, status.order.incarnation < device.incarnation,
+            try transaction.order(of: status.app, on: device) == nil
+        {
+            leftovers.append(.reply(name, status.app, .status))
+            return
+        }
         let before = device
         if !isRetained {
             if isBefore(status.order.incarnation, status.order.boot, device) {
@@ -214,14 +234,14 @@ struct Collector {
         }
     }
 
-    private mutating func collect(_ event: EventRecord) throws {
+    private mutating func collect(_ event: EventRecord, isRetained: Bool) throws {
         let header = event.header
         guard
             var device = try device(
                 header.device, incarnation: header.incarnation, boot: header.boot, address: nil)
         else { return }
         let before = device
-        heard(&device)
+        if !isRetained { heard(&device) }
         advance(&device, header.incarnation, header.boot)
         if device != before { try transaction.update(device) }
         let (through, lost) = try transaction.store(event, of: device, at: now)
@@ -247,13 +267,14 @@ struct Collector {
     private mutating func device(
         _ name: DeviceID, incarnation: Int64, boot: Int64, address: Address?
     ) throws -> DeviceRow? {
-        if let known = try transaction.device(name) {
-            guard let address, incarnation < known.enrolled ?? .max,
-                try transaction.wasRemoved(name, incarnation: incarnation)
-            else { return known }
+        let known = try transaction.device(name)
+        if let address, incarnation < known?.enrolled ?? .max,
+            try transaction.wasRemoved(name, incarnation: incarnation)
+        {
             leftovers.append(address)
             return nil
         }
+        if let known { return known }
         if let removed = try transaction.removedIncarnation(of: name) {
             guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
                 if let address { leftovers.append(address) }

@@ -151,10 +151,13 @@ extension Report {
                 try Status(wire: payload, device: device, app: app, known: &known), isRetained: message.isRetained)
         case .reply(let device, let app, .event):
             let event = try AppEvent(wire: payload, device: device, app: app)
-            self = .event(EventRecord(header: event.header, kind: event.kind.rawValue, body: payload))
+            self = .event(
+                EventRecord(header: event.header, kind: event.kind.rawValue, body: payload),
+                isRetained: message.isRetained)
         case .reply(let device, let app, .logLevel):
             let change = try LogLevelChange(wire: payload, device: device, app: app)
-            self = .event(EventRecord(header: change.header, kind: "logLevel", body: payload))
+            self = .event(
+                EventRecord(header: change.header, kind: "logLevel", body: payload), isRetained: message.isRetained)
         default: return nil
         }
     }

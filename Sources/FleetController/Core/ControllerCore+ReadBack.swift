@@ -21,11 +21,11 @@ extension ControllerCore {
             }
         case .serving:
             switch copy {
-            case .same: phase.serving?.echoes[message.topic] = nil
+            case .same(let document): phase.serving?.came(back: document.address)
             case .cleared(nil): break
             case .cleared(let document?), .other(let document):
                 // An own publish that is still to come back will stand there last.
-                guard phase.serving?.echoes[message.topic] == nil else { return }
+                guard phase.serving?.isUnderWay(document.address) != true else { return }
                 publish(document, &turn)
                 turn.log(.warning, "put back a document that someone else had replaced", ["topic": "\(message.topic)"])
             case .newer(let document): stop(seeing: "\(document.topic) is at revision \(document.revision)", &turn)
@@ -65,9 +65,8 @@ extension ControllerCore {
     }
 
     mutating func publish(_ document: StoredDocument, _ turn: inout Turn) {
-        let topic = identity.topic(document.address)
-        phase.serving?.echoes[topic] = document.revision.number
-        turn.publish(topic, document.wire, retain: true)
+        phase.serving?.published(document.address)
+        turn.publish(identity.topic(document.address), document.wire, retain: true)
     }
 
     private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {

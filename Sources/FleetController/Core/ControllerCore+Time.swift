@@ -16,6 +16,8 @@ extension ControllerCore {
     static let evenTime: Int64 = 6 * 3_600
     /// Hellos signed in one turn, so that a fleet that comes back at once does not stop everything else.
     static let helloBatch = 500
+    /// Documents that are published once more with one heartbeat.
+    static let echoBatch = 500
 
     /// Does what is due at this time, and asks to be woken for what comes next.
     mutating func advance(_ turn: inout Turn) throws {
@@ -44,7 +46,10 @@ extension ControllerCore {
             phase = .offline  // so that `serving` is the only copy
             if Schedule.hasPassed(Self.heartbeatInterval, since: serving.lastHeartbeat, at: turn.now) {
                 // Behind the first all are greeted anyway.
-                if serving.lastHeartbeat != nil { serving.askNext() }
+                if serving.lastHeartbeat != nil {
+                    serving.askNext()
+                    try publishAgain(&serving, &turn)
+                }
                 serving.lastHeartbeat = turn.now
                 try beat(&turn)
             }
@@ -83,6 +88,18 @@ extension ControllerCore {
         let latest = try store.transaction { try $0.latest() }
         let heartbeat = Heartbeat(clock: try clock(at: .heartbeat, latest, turn.now))
         turn.publish(identity.topic(.heartbeat), try identity.sign(heartbeat, as: .heartbeat), retain: false)
+    }
+
+    /// Whether the broker has a document is known when it comes back.
+    private func publishAgain(_ serving: inout Serving, _ turn: inout Turn) throws {
+        for address in serving.overdueEchoes(Self.echoBatch) {
+            guard let document = try store.transaction({ try $0.document(at: address) }) else {
+                serving.came(back: address)
+                continue
+            }
+            serving.published(address)
+            turn.publish(identity.topic(address), document.wire, retain: true)
+        }
     }
 
     private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {

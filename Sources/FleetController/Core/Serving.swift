@@ -36,8 +36,9 @@ struct Serving {
     private static let patience = 20
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
-    /// Own publishes below desired/ that have not come back yet: until then what comes is older.
-    var echoes: [String: Int64] = [:]
+    /// Own publishes below desired/ that have not come back yet, and the heartbeats before each: until it is back what comes
+    /// is older.
+    private var echoes: [Address: Int] = [:]
     var lastHeartbeat: Timestamp?
     var lastMarks: Timestamp?
 
@@ -79,6 +80,16 @@ struct Serving {
             greeting.lost = (waiting[device]?.lost ?? []).union(lost)
             waiting[device] = greeting
         }
+    }
+
+    mutating func published(_ address: Address) { echoes[address] = beats }
+    mutating func came(back address: Address) { echoes[address] = nil }
+    func isUnderWay(_ address: Address) -> Bool { echoes[address] != nil }
+
+    /// Own publishes that have not come back for a heartbeat or two, at most `limit` of them: something was dropped on its
+    /// way.
+    func overdueEchoes(_ limit: Int) -> [Address] {
+        Array(echoes.filter { $0.value + 2 <= beats }.keys.sorted { $0.path < $1.path }.prefix(limit))
     }
 
     mutating func forget(_ device: DeviceID) {

@@ -147,7 +147,7 @@ extension Tally {
         var tally = try transaction.tally(of: app, now: now)
         for rows in try transaction.summary(of: app) { tally.add(rows, policies: Policy.allCases) }
         guard tally.hasOverdue else { return tally }
-        for rows in try transaction.summary(of: app, ableSince: now.advanced(bySeconds: -patience)) {
+        for rows in try transaction.summaryOfRecent(of: app, at: now) {
             tally.excuse(rows, policies: Policy.allCases)
         }
         return tally

@@ -31,6 +31,13 @@ extension ControllerCore {
                     "the request came at \(turn.now), after its notAfter: the clocks differ, or it took too long")
             }
             try Self.checkRight(of: user, to: verb)
+            // What could come again when its answer is forgotten would be done twice.
+            guard !verb.isChange || request.notAfter <= turn.now.advanced(bySeconds: Self.answerLife) else {
+                throw Response.Failure(
+                    .invalid,
+                    "the request came at \(turn.now), more than a day before its notAfter: the clocks differ, or it is"
+                        + " meant to be sent again for longer than its answer is kept", at: "notAfter")
+            }
             if verb.isChange { return try change(request, verb, by: user, &turn) }
             let answer = try read(request.body, verb, now: turn.now).response(to: request.id)
             answers.keep(answer, for: key)

@@ -69,7 +69,6 @@ struct Progress {
             }
         case .layers(let layers):
             tally = try transaction.tally(of: app, now: now)
-            let recent = now.advanced(bySeconds: -Tally.patience)
             let members = try devices(of: layers, transaction).compactMap { name in
                 try transaction.device(name).flatMap { device in
                     try transaction.tallied(app, on: device).map { (device, $0) }
@@ -77,7 +76,7 @@ struct Progress {
             }
             for (device, row) in members.sorted(by: { ($0.1.connection, $0.0.name) < ($1.1.connection, $1.0.name) }) {
                 tally.add(row, policies: policies)
-                if row.connection == .online, try transaction.ableSince(app, on: device) ?? now > recent {
+                if row.connection == .online, try transaction.isRecent(app, on: device, at: now) {
                     tally.excuse(row, policies: policies)
                 }
                 for policy in policies {

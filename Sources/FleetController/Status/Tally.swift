@@ -5,6 +5,17 @@ struct Tally {
     /// How long a device that could have answered may take before it is called overdue.
     static let patience: Int64 = 300
 
+    /// Whether who could answer since `time` still has time at `now`. What lies further ahead was noted while the clock was
+    /// wrong: it must not hide for years who is late.
+    static func isRecent(_ time: Timestamp, at now: Timestamp) -> Bool {
+        let recent = recent(at: now)
+        return time > recent.begin && time <= recent.end
+    }
+
+    static func recent(at now: Timestamp) -> (begin: Timestamp, end: Timestamp) {
+        (now.advanced(bySeconds: -patience), now.advanced(bySeconds: patience))
+    }
+
     /// Device-apps that are alike in all that is counted.
     struct Rows: Hashable, Sendable {
         let shape: Int64
@@ -74,7 +85,7 @@ struct Tally {
     }
 
     private mutating func isLate(_ policy: Policy, _ overrides: Int64) -> Bool {
-        expectation(of: policy, for: overrides).since.advanced(bySeconds: Self.patience) <= now
+        !Self.isRecent(expectation(of: policy, for: overrides).since, at: now)
     }
 
     private mutating func expectation(of policy: Policy, for id: Int64) -> AppWishes.Expectation {

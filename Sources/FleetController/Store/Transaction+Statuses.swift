@@ -39,6 +39,22 @@ extension FleetStore.Transaction {
         return true
     }
 
+    /// The apps whose newest status is of an earlier incarnation.
+    func apps(of device: DeviceRow, before incarnation: Int64) throws -> [AppID] {
+        try rows(
+            """
+            SELECT apps.name FROM device_apps JOIN apps ON apps.id = device_apps.id & 65535
+            WHERE device_apps.id BETWEEN ? AND ? AND incarnation < ?
+            """, [device.row(of: 0), device.row(of: 65_535), incarnation]
+        ).compactMap { AppID($0[0] as String) }
+    }
+
+    /// Takes what is known of an app on a device out of the store.
+    func drop(_ app: AppID, of device: DeviceRow) throws {
+        guard let id = try appID(app, adding: false) else { return }
+        try run("DELETE FROM device_apps WHERE id = ?", [device.row(of: id)])
+    }
+
     /// The order of the status that is stored of an app.
     func order(of app: AppID, on device: DeviceRow) throws -> ReportOrder? {
         guard let app = try appID(app, adding: false) else { return nil }

@@ -61,33 +61,34 @@ extension FleetStore.Transaction {
         }
     }
 
-    /// Of those whose devices are online, the ones that could answer only since `time` or later: the device has come online,
-    /// or the device-app into its class.
-    func summary(of app: AppID, ableSince time: Timestamp) throws -> [Tally.Rows] {
+    /// Of those whose devices are online, the ones that could answer only since just before `now`: the device has come
+    /// online, or the device-app into its class.
+    func summaryOfRecent(of app: AppID, at now: Timestamp) throws -> [Tally.Rows] {
         guard let id = try appID(app, adding: false) else { return [] }
         let session = try session()
+        let recent = Tally.recent(at: now)
         return try rows(
             """
             SELECT device_apps.shape, device_apps.class, count(*)
             FROM (
-                SELECT id << 16 | ?1 AS id FROM devices WHERE since > ?2
-                UNION SELECT id FROM classed WHERE at > ?2 AND id & 65535 = ?1
+                SELECT id << 16 | ?1 AS id FROM devices WHERE since > ?2 AND since <= ?4
+                UNION SELECT id FROM classed WHERE at > ?2 AND at <= ?4 AND id & 65535 = ?1
             ) AS recent
                 JOIN device_apps ON device_apps.id = recent.id
                 JOIN devices ON devices.id = device_apps.id >> 16
             WHERE devices.state = ?3
             GROUP BY device_apps.shape, device_apps.class
-            """, [id, time.milliseconds, session]
+            """, [id, recent.begin.milliseconds, session, recent.end.milliseconds]
         ).map { Tally.Rows(shape: $0[0], overrides: $0[1], state: session, connection: .online, count: $0[2]) }
     }
 
-    /// Since when a device that is online could have answered for an app: it has come online then, or the device-app into
-    /// its class. Nil when that is long ago.
-    func ableSince(_ app: AppID, on device: DeviceRow) throws -> Timestamp? {
+    /// Whether a device that is online could answer for an app only since just before `now`: see ``summaryOfRecent(of:at:)``.
+    func isRecent(_ app: AppID, on device: DeviceRow, at now: Timestamp) throws -> Bool {
+        if Tally.isRecent(device.since ?? now, at: now) { return true }
         let classed = try appID(app, adding: false).flatMap {
             try number("SELECT at FROM classed WHERE id = ?", [device.row(of: $0)])
         }
-        return [device.since, classed.map(Timestamp.init(milliseconds:))].compactMap(\.self).max()
+        return classed.map { Tally.isRecent(Timestamp(milliseconds: $0), at: now) } ?? false
     }
 
     /// One device-app of a device.
@@ -113,7 +114,9 @@ extension FleetStore.Transaction {
 
     /// Drops shapes and classes that no device-app has any more, and what has been in its class for an hour.
     func dropUnused(at time: Timestamp) throws {
-        try run("DELETE FROM classed WHERE at <= ?", [time.advanced(bySeconds: -3_600).milliseconds])
+        try run(
+            "DELETE FROM classed WHERE at <= ? OR at > ?",
+            [time.advanced(bySeconds: -3_600).milliseconds, time.advanced(bySeconds: 3_600).milliseconds])
         try run("DELETE FROM summary WHERE count = 0")
         try run("DELETE FROM shapes WHERE id NOT IN (SELECT shape FROM summary)")
         try run("DELETE FROM classes WHERE id NOT IN (SELECT class FROM summary)")

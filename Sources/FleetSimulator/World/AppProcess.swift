@@ -29,6 +29,8 @@ final class AppProcess {
     private(set) var watch = AppWatch()
     /// The policies for which this installation, or the library for it, has answered.
     private(set) var answered: Set<Policy> = []
+    /// What this installation was called with last, of each kind: it has kept that, whatever became of the process.
+    private var called: [DeliveryKind: Delivery] = [:]
     /// What this launch calls its library: an update of the app seldom brings another one.
     var sdk: String { "sim/\(launch / 3)" }
 
@@ -121,6 +123,7 @@ final class AppProcess {
     func reinstall() {
         install = .random(using: &world.noise)
         answered = []
+        called = [:]
         crash()
     }
 
@@ -137,6 +140,7 @@ final class AppProcess {
         link = number
         displays = []
         run { $0.connected() }
+        if !world.isCalm, world.noise.chance(5) { attempt() }
     }
 
     private func closeLink() {
@@ -152,6 +156,8 @@ final class AppProcess {
             guard self.launch == launch, link == number else { return }
             link = nil
             run { $0.lost(AppConnectError(.unreachable, "the agent has gone")) }
+            // What is blocked while nobody listens is told later.
+            if !world.isCalm, world.noise.chance(10) { attempt() }
             connect()
         }
     }
@@ -244,6 +250,7 @@ final class AppProcess {
         machine.check(call, of: self)
         watch.begins(call)
         if call == .ready { wasReady = true }
+        if case .changed(_, let delivery) = call { called[delivery.kind] = delivery }
         if case .changed(_, .policy(.auth, .selfRetired)) = call { isRetiring = false }
         let policy: Policy? =
             if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else {
@@ -356,7 +363,18 @@ final class AppProcess {
                 return effects
             }
             isRetiring = isRetiring || !effects.isEmpty
+            // The app has done that itself.
+            called = [:]
             return effects
+        }
+    }
+
+    /// What the app was called with last is what it would read: it need not look.
+    func checkCalled() {
+        guard let properties = session?.properties else { return }
+        for (kind, delivery) in called where !properties.isSame(delivery) {
+            guard kind.callback.map(callbacks.contains) ?? true else { continue }
+            world.fail(.kept, "\(name) was called last for \(delivery), and its properties say otherwise")
         }
     }
 

@@ -27,7 +27,8 @@ final class Connection {
     var filters: [(filter: Filter, qos: QoS)] = []
     var up = Lane()
     var down = Lane()
-    var isWithheld = false
+    /// A hostile broker keeps back what is below this part of the topics.
+    var withheld: String?
     /// The client has said that it goes: what it said before still arrives.
     var isLeaving = false
     /// Of what the client has sent, something was lost with it: all that it sent later is lost too.
@@ -96,13 +97,19 @@ final class Broker {
     private(set) var isUp = true
     private(set) var crashes = 0
     private(set) var connections: [Connection] = []
-    private(set) var retained: [String: [UInt8]] = [:]
-    private var saved: [String: [UInt8]] = [:]
+    private(set) var retained: [String: Retained] = [:]
+    private var saved: [String: Retained] = [:]
     /// What was saved before, the newest last.
-    private var olds: [[String: [UInt8]]] = []
+    private var olds: [[String: Retained]] = []
     /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
+
+    struct Retained {
+        let payload: [UInt8]
+        /// That it was published at: it is shown at no higher one.
+        let qos: QoS
+    }
 
     init(_ manners: Schedule.Manners, _ world: World) {
         self.manners = manners
@@ -155,11 +162,11 @@ final class Broker {
     }
 
     /// The broker drops a connection: its will is said.
-    func end(_ connection: Connection, willAfter delay: Int64 = 0) {
+    func end(_ connection: Connection, willAfter delay: Int64 = 0, isWillSaid: Bool = true) {
         guard connection.isBrokerThere else { return }
         connection.isBrokerThere = false
         connections.removeAll { $0 === connection }
-        if let will = connection.will {
+        if isWillSaid, let will = connection.will {
             let say = { [unowned self] in
                 world.say("broker", "says the will of \(connection.client.name)")
                 publish(will.topic, will.payload, .atLeastOnce, retain: true, by: connection.client)
@@ -169,9 +176,11 @@ final class Broker {
         tellLoss(of: connection)
     }
 
-    /// Who has no account any more is thrown off.
+    /// Who has no account any more is thrown off; Mosquitto then says no will.
     func end(allOf user: User) {
-        for connection in connections where connection.client.user == user { end(connection) }
+        for connection in connections where connection.client.user == user {
+            end(connection, isWillSaid: world.noise.chance(30))
+        }
     }
 
     private func tellLoss(of connection: Connection) {
@@ -193,11 +202,14 @@ final class Broker {
         guard isUp else { return }
         isUp = false
         world.say("broker", isCrash ? "is killed" : "stops")
-        let ended = connections
-        connections = []
-        for connection in ended {
+        while !connections.isEmpty {
+            let connection = connections.removeFirst()
             connection.isBrokerThere = false
-            if !isCrash, let will = connection.will { keep(will.topic, will.payload) }
+            if !isCrash, let will = connection.will {
+                // Those whose turn is still to come hear it.
+                keep(will.topic, Retained(payload: will.payload, qos: .atLeastOnce))
+                spread(will.topic, will.payload, .atLeastOnce)
+            }
             tellLoss(of: connection)
         }
         if isCrash {
@@ -232,12 +244,26 @@ final class Broker {
         up(connection, qos) { [unowned self] in
             (connection.client as? Machine)?.checkArrived(topic, payload, retain)
             publish(topic, payload, qos, retain: retain, by: connection.client)
-            connection.client.sent(on: connection)
+            if qos == .atMostOnce {
+                connection.client.sent(on: connection)
+            } else {
+                down(connection) { connection.client.sent(on: connection) }
+            }
         }
     }
 
+    /// A refused subscription is asked for again, as every client of this project does.
     func subscribe(_ filters: [String], qos: QoS = .atLeastOnce, token: Int64, on connection: Connection) {
         up(connection) { [unowned self] in
+            if !world.isCalm, world.noise.below(200) == 0 {
+                world.say("broker", "refuses a subscription of \(connection.client.name)")
+                return world.after(10_000) { [unowned self] in
+                    subscribe(filters, qos: qos, token: token, on: connection)
+                }
+            }
+            // Mosquitto answers first; no client may rely on either.
+            let isAnsweredFirst = world.noise.chance(70)
+            if isAnsweredFirst { down(connection) { connection.client.subscribed(token, on: connection) } }
             for text in filters {
                 let filter = Filter(text)
                 connection.filters.removeAll { $0.filter == filter }
@@ -245,10 +271,11 @@ final class Broker {
                 var topics = retained.keys.filter(filter.matches).sorted()
                 topics.shuffle(using: &world.noise)
                 for topic in topics {
-                    if let payload = retained[topic] { deliver(topic, payload, qos, isRetained: true, to: connection) }
+                    guard let kept = retained[topic] else { continue }
+                    deliver(topic, kept.payload, min(qos, kept.qos), isRetained: true, to: connection)
                 }
             }
-            down(connection) { connection.client.subscribed(token, on: connection) }
+            if !isAnsweredFirst { down(connection) { connection.client.subscribed(token, on: connection) } }
         }
     }
 
@@ -274,7 +301,10 @@ final class Broker {
     }
 
     private func down(_ connection: Connection, _ qos: QoS = .atMostOnce, _ body: @escaping () -> Void) {
-        let arrival = connection.down.arrival(of: qos, at: world.now + world.delay())
+        let time = world.now + world.delay()
+        // What a device relies on is signed and numbered; nobody can tell a controller a presence in another order.
+        let isReordered = manners == .hostile && connection.client is Machine && world.noise.chance(5)
+        let arrival = isReordered ? time : connection.down.arrival(of: qos, at: time)
         connection.down.underWay += 1
         world.after(arrival - world.now) {
             connection.down.underWay -= 1
@@ -288,8 +318,8 @@ final class Broker {
         guard rights(of: client.user).publish.contains(where: { $0.matches(topic) }) else {
             return world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
         }
-        if retain { keep(topic, payload) }
-        if manners == .hostile, !payload.isEmpty, seen.count < 500 { seen.append((topic, payload)) }
+        if retain { keep(topic, Retained(payload: payload, qos: qos)) }
+        if manners == .hostile, !payload.isEmpty, seen.count < 2_000 { seen.append((topic, payload)) }
         spread(topic, payload, qos)
     }
 
@@ -297,7 +327,7 @@ final class Broker {
     func overwrite(_ topic: String, _ payload: [UInt8]) {
         guard isUp else { return }
         world.say("broker", "overwrites \(topic)")
-        keep(topic, payload)
+        keep(topic, Retained(payload: payload, qos: .atLeastOnce))
         spread(topic, payload, .atLeastOnce)
     }
 
@@ -309,11 +339,13 @@ final class Broker {
             let qos = min(qos, granted)
             deliver(topic, payload, qos, isRetained: false, to: connection)
             // At least once is what QoS 1 promises.
-            if !world.isCalm, world.noise.chance(1) { deliver(topic, payload, qos, isRetained: false, to: connection) }
+            if qos != .atMostOnce, !world.isCalm, world.noise.chance(2) {
+                deliver(topic, payload, qos, isRetained: false, to: connection)
+            }
         }
     }
 
-    private func keep(_ topic: String, _ payload: [UInt8]) { retained[topic] = payload.isEmpty ? nil : payload }
+    private func keep(_ topic: String, _ new: Retained) { retained[topic] = new.payload.isEmpty ? nil : new }
 
     private func deliver(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection
@@ -323,7 +355,7 @@ final class Broker {
         case .honest: break
         case .lossy:
             if connection.down.underWay >= 12 || world.noise.chance(5) { return world.say("broker", "drops \(topic)") }
-        case .hostile: if connection.isWithheld, topic.contains("/desired/") { return }
+        case .hostile: if let withheld = connection.withheld, topic.contains(withheld) { return }
         }
         show(topic, payload, qos, isRetained: isRetained, to: connection)
     }

@@ -23,6 +23,9 @@ final class Controller: BusClient {
     /// How many transactions its disk takes before it is full, if somebody is about to fill it.
     private var roomLeft: Int?
     private var clockOffset: Int64 = 0
+    /// Nothing of its process runs; what happens to it meanwhile, beside messages.
+    private var isStalled = false
+    private var late: [ControllerCore.Event] = []
     /// Its clock was always right.
     private(set) var isPunctual = true
     /// How far the store had come, as the home says.
@@ -98,14 +101,18 @@ final class Controller: BusClient {
         (running?.core.will).flatMap { try? Presence(json: $0.payload, limit: Presence.maximumSize) }?.connection
     }
 
+    /// The connection, once it has been told that it is connected.
+    var readingConnection: Connection? { phase == .offline ? nil : connection }
+
     /// It is connected, and has read all that has come.
-    var isIdle: Bool { isUp && phase != .offline && inbox.isEmpty }
+    var isIdle: Bool { isUp && phase != .offline && inbox.isEmpty && !isStalled }
 
     // MARK: The process
 
     func start(isRestoring: Bool) {
         guard running == nil else { return }
         self.isRestoring = isRestoring
+        (isStalled, late) = (false, [])
         let isRestoring = isRestoring || world.fault == .startsAsRestored
         do {
             let core = try ControllerCore(
@@ -204,7 +211,31 @@ final class Controller: BusClient {
         isPunctual = false
     }
 
+    /// Its process stands still.
+    func stall(for time: Int64) {
+        guard let running, !isStalled else { return }
+        world.say(name, "stands still")
+        isStalled = true
+        if let connection {
+            world.after(Machine.keepAlive) { [unowned self] in
+                if self.running === running, isStalled { world.broker.end(connection) }
+            }
+        }
+        world.after(time) { [unowned self] in if self.running === running { goOn() } }
+    }
+
+    private func goOn() {
+        guard isStalled else { return }
+        world.say(name, "goes on")
+        isStalled = false
+        read()
+        let events = late
+        late = []
+        for event in events { handle(event) }
+    }
+
     func calm() {
+        goOn()
         effectsLeft = nil
         roomLeft = nil
         clockOffset = max(clockOffset, 0)
@@ -248,6 +279,7 @@ final class Controller: BusClient {
 
     private func connect() {
         guard let running, connection == nil else { return }
+        guard !isStalled else { return retry() }
         let will = running.core.will
         guard let made = world.broker.connect(self, will: (will.topic, will.payload)) else { return retry() }
         connection = made
@@ -290,14 +322,19 @@ final class Controller: BusClient {
         isWorkDue = true
         world.after(world.isCalm ? 5 : world.noise.milliseconds(0...20)) { [unowned self] in
             isWorkDue = false
-            let messages = inbox
-            inbox = []
-            if !messages.isEmpty { handle(.messages(messages)) }
+            if !isStalled { read() }
         }
+    }
+
+    private func read() {
+        let messages = inbox
+        inbox = []
+        if !messages.isEmpty { handle(.messages(messages)) }
     }
 
     private func handle(_ event: ControllerCore.Event) {
         guard let running else { return }
+        guard !isStalled else { return late.append(event) }
         visit(event)
         if world.fault == .answersForgotten { try? store.forgetAnswers() }
         let isRequest: Bool

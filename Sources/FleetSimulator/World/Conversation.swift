@@ -74,9 +74,12 @@ struct Conversation {
             }
             install = registration.install
             let learnt = registration.implements.subtracting(implements)
-            for policy in unsupported where Callback(of: policy).map(learnt.contains) ?? false {
-                settled[.policy(policy)] = nil
+            // Of what nobody answers for it is not known whether the app could be called.
+            func isDue(_ kind: DeliveryKind) -> Bool {
+                kind.callback.map(learnt.contains) ?? false && kind.acknowledged.map(unsupported.contains) ?? true
             }
+            settled = settled.filter { !isDue($0.key) }
+            unstored.removeAll { isDue($0.kind) }
             implements = registration.implements
             guard let resume = registration.resume else {
                 newest = [:]

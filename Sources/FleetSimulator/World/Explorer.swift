@@ -158,13 +158,13 @@ extension Action {
             .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
             .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .refuse(let device, _),
             .display(let device, _), .enterCode(let device, _, _), .remove(let device), .enroll(let device, _),
-            .clone(let device):
+            .clone(let device), .stopClock(let device, _), .stall(let device, _, _):
             device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
         case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .ageBroker, .saveBroker,
             .crashController, .fillControllerDisk, .backUpController, .putBackController, .setControllerClock,
-            .question, .renewTrust, .pause:
+            .question, .renewTrust, .pause, .stallController:
             nil
         }
     }

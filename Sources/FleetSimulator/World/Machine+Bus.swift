@@ -23,7 +23,7 @@ extension Machine {
 
     /// Says what waits, as far as there is room; all of it, when the agent goes behind it.
     func flush(isLast: Bool = false) {
-        guard let connection else { return }
+        guard let connection, isLast || !isStalled else { return }
         while isLast || connection.up.underWay < Self.room, let next = outbox.next() {
             world.say(name, "publishes \(next.address.path)")
             let topic = next.address.topic(in: SimulatedFleet.id)
@@ -49,7 +49,7 @@ extension Machine {
 
     func connect() {
         guard let core, connection == nil else { return }
-        guard hasAccount, world.isCalm || world.now >= unpluggedUntil else { return retry() }
+        guard hasAccount, world.isCalm || world.now >= unpluggedUntil && !isStalled else { return retry() }
         let random = RandomID.random(using: &world.noise)
         let will = core.will(connection: random, at: clock.wall)
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
@@ -99,7 +99,7 @@ extension Machine {
         world.broker.show(topic, payload, isRetained: false, to: connection)
     }
 
-    func withhold() { connection?.isWithheld = true }
+    func withhold(_ part: String) { connection?.withheld = part }
 
     func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
         guard let connection else { return }

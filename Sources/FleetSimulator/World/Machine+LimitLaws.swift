@@ -50,7 +50,10 @@ extension Machine {
     func checkLatch(_ app: AppRecord, was old: AppRecord) {
         guard let before = old.latch, app.latch != before, app.latch?.reason != .selfRetired else { return }
         let later = (watch.authorizations[app.id] ?? [:]).filter { $0.key > before.change }
-        let isByDocument = app.latch.map { later[$0.change] == .retired } ?? later.values.contains { $0 != .retired }
+        // Released by a document, it may retire the app of its own account in the same moment.
+        let isReleased = later.values.contains { $0 != .retired }
+        let isByDocument =
+            app.latch.map { $0.reason == .policy ? later[$0.change] == .retired : isReleased } ?? isReleased
         guard !isByDocument else { return }
         let now = app.latch.map { "by \($0.change)" } ?? "not"
         world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")

@@ -48,6 +48,14 @@ final class Machine: BusClient {
     private var isOn = false
     private var wallOffset: Int64 = 0
     private(set) var wallSetAt: Int64?
+    /// How much too fast the clocks run, in thousandths: that of the wall, and that of the time since the boot.
+    private var drift: (wall: Int64, uptime: Int64) = (0, 0)
+    /// What the wall clock shows while it stands still.
+    private var stoppedWall: Int64?
+    /// Nothing of the process runs; what the machine has slept through is no running time.
+    private(set) var isStalled = false
+    private var sleepsSince: Int64?
+    private var slept: Int64 = 0
     // The bus
     var connection: Connection?
     var outbox = Outbox()
@@ -76,6 +84,8 @@ final class Machine: BusClient {
         world.controller.enrolments[id] = 1
         watch = Watch(keepingEvents: world.eventLimit)
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
+        var clocks = SplitMix64(seed: world.schedule.seed ^ 0xC10C &+ UInt64(number))
+        if clocks.chance(15) { drift = ([-50, -10, 10, 50][clocks.below(4)], [-20, 0, 20][clocks.below(3)]) }
     }
 
     init(copying original: Machine) {
@@ -100,11 +110,16 @@ final class Machine: BusClient {
 
     var clock: Now {
         Now(
-            wall: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now + wallOffset),
+            wall: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + (stoppedWall ?? wall)),
             uptime: uptime + (world.fault == .wallClockTrusted ? max(0, wallOffset) : 0), bootID: "boot-\(boots)")
     }
 
-    private var uptime: Int64 { world.now - bootedAt + 10_000 }
+    private var wall: Int64 { world.now + world.now * drift.wall / 1_000 + wallOffset }
+
+    private var uptime: Int64 {
+        let time = (sleepsSince ?? world.now) - bootedAt - slept
+        return time + time * drift.uptime / 1_000 + 10_000
+    }
     /// How long it has run in all its boots.
     var runningTime: Int64 { watch.earlierBoots + uptime }
 
@@ -112,7 +127,7 @@ final class Machine: BusClient {
 
     func switchOn() {
         boots += 1
-        bootedAt = world.now
+        (bootedAt, slept) = (world.now, 0)
         isOn = true
         startAgent()
         for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
@@ -123,7 +138,7 @@ final class Machine: BusClient {
         image = nil
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
         boots += 1
-        bootedAt = world.now
+        (bootedAt, slept) = (world.now, 0)
         watch = watch.ofNewDevice
         for app in apps { app.reinstall() }
     }
@@ -137,7 +152,7 @@ final class Machine: BusClient {
             guard !isOn else { return }
             isOn = true
             boots += 1
-            bootedAt = world.now
+            (bootedAt, slept) = (world.now, 0)
             startAgent()
         }
     }
@@ -152,6 +167,47 @@ final class Machine: BusClient {
         wallOffset += seconds * 1_000
         wallSetAt = world.now
     }
+
+    /// The wall clock stands still, and goes on from there.
+    func stopClock(for time: Int64) {
+        guard stoppedWall == nil else { return }
+        stoppedWall = wall
+        world.after(time) { [unowned self] in
+            guard let stopped = stoppedWall else { return }
+            wallOffset += stopped - wall
+            stoppedWall = nil
+        }
+    }
+
+    /// The agent's process stands still, or the whole machine sleeps, and its time since the boot with it.
+    func stall(for time: Int64, isAsleep: Bool) {
+        guard core != nil, !isStalled else { return }
+        world.say(name, isAsleep ? "sleeps" : "stands still")
+        isStalled = true
+        if isAsleep { sleepsSince = world.now }
+        let run = run
+        if let connection {
+            world.after(Self.keepAlive) { [unowned self] in
+                if self.run == run, isStalled { world.broker.end(connection) }
+            }
+        }
+        world.after(time) { [unowned self] in if self.run == run { goOn() } }
+    }
+
+    private func goOn() {
+        if let since = sleepsSince { slept += world.now - since }
+        sleepsSince = nil
+        guard isStalled else { return }
+        world.say(name, "goes on")
+        isStalled = false
+        wakesAt = nil
+        post(.tick)
+        flush()
+    }
+
+    /// How long a broker waits for a word of a client.
+    static let keepAlive: Int64 = 45_000
+
     func fillDisk() { isDiskFull = true }
     func takeImage() { image = disk }
 
@@ -170,8 +226,9 @@ final class Machine: BusClient {
     func calm() {
         effectsLeft = nil
         isDiskFull = false
-        if wallOffset != 0 { wallSetAt = world.now }
-        wallOffset = 0
+        if wall != world.now || stoppedWall != nil { wallSetAt = world.now }
+        (wallOffset, drift.wall, stoppedWall) = (0, 0, nil)
+        goOn()
         if wasPutBack, !isRemoved {
             crash(isRestarting: false)
             enrollment.incarnation += 1
@@ -190,6 +247,7 @@ final class Machine: BusClient {
         guard core == nil, isOn, !isGone else { return }
         do {
             run += 1
+            goOn()
             watch.records = disk.state.apps
             watch.refusals = []
             for (address, wire) in disk.state.documents { watch.noteAuthorization(address, wire) }
@@ -215,7 +273,10 @@ final class Machine: BusClient {
         guard core != nil else { return }
         world.say(name, "the agent is asked to end")
         closeLinks()
-        if world.fault != .endNotAnnounced { work(inbox + [.stopping]) }
+        // What has come from the broker with the signal may be looked at behind it.
+        let messages = inbox.filter { if case .message = $0 { true } else { false } }
+        let isFirst = world.noise.chance(30)
+        if world.fault != .endNotAnnounced { work(isFirst ? [.stopping] + messages : inbox + [.stopping]) }
         inbox = []
         guard core != nil else { return }
         flush(isLast: true)
@@ -224,7 +285,7 @@ final class Machine: BusClient {
             let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
             let isSaid = watch.isPresent
             world.broker.leave(connection) { [unowned self] in
-                guard isSaid, let said = world.broker.retained[topic],
+                guard isSaid, let said = world.broker.retained[topic]?.payload,
                     let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
                 else { return }
                 world.fail(.presence, "\(name) has left in good order, and is said to be online")
@@ -259,6 +320,7 @@ final class Machine: BusClient {
         isWorkDue = true
         world.after(world.isCalm || world.noise.chance(70) ? 0 : world.noise.milliseconds(1...10)) { [unowned self] in
             isWorkDue = false
+            guard !isStalled else { return }
             let events = inbox
             inbox = []
             if !events.isEmpty { work(events) }
@@ -290,8 +352,11 @@ final class Machine: BusClient {
         guard wakesAt.map({ next < $0 || $0 <= core.state.running.total }) ?? true else { return }
         wakesAt = next
         let run = run
-        world.after(min(next - core.state.running.total, 3_600_000) + 1) { [unowned self] in
-            if self.run == run { post(.tick) }
+        let time = min(next - core.state.running.total, 3_600_000) * 1_000 / (1_000 + drift.uptime)
+        world.after(time + 1) { [unowned self] in
+            guard self.run == run else { return }
+            if wakesAt == next { wakesAt = nil }
+            post(.tick)
         }
     }
 

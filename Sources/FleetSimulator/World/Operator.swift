@@ -6,7 +6,7 @@ final class Operator: BusClient {
     let number: Int
     let user: User
     var name: String { "operator \(number)" }
-    private var connection: Connection?
+    private(set) var connection: Connection?
     private var isReady = false
     private var waiting: [Asked] = []
     private var answers: [RandomID: [UInt8]] = [:]

@@ -58,7 +58,7 @@ extension Schedule {
             case .disks: [.fillDisk, .fillControllerDisk, .crashAgent, .crashController]
             case .layers: [.request, .request, .request, .request]
             case .retiring: [.retire, .retire, .request, .crashAgent, .crashApp, .answer]
-            case .away: [.unplug, .unplug, .setClock, .reboot, .crashAgent, .crashController]
+            case .away: [.unplug, .unplug, .setClock, .reboot, .crashAgent, .crashController, .stall, .stopClock]
             case .levels: [.enterCode, .enterCode, .setClock, .reboot, .renewTrust, .request]
             }
         }
@@ -115,15 +115,15 @@ extension Action {
             attempt, retire, cutDevice, cutController, cutOperator, crashBroker, stopBroker, saveBroker,
             fillControllerDisk, crashController, backUpController, putBackController, setControllerClock,
             stopAgent, unplug, display, enterCode, question, renewTrust, refuse, remove, enroll, clone,
-            ageBroker, pause
+            ageBroker, pause, stopClock, stall, stallController
 
         private static let weights: KeyValuePairs<Self, Int> = [
-            .request: 38, .crashAgent: 8, .reboot: 2, .fillDisk: 2, .setClock: 2, .image: 1, .putBack: 1, .crashApp: 5,
-            .reinstallApp: 2, .answer: 5, .attempt: 3, .retire: 1, .cutDevice: 7, .cutController: 2, .cutOperator: 1,
+            .request: 38, .crashAgent: 7, .reboot: 2, .fillDisk: 2, .setClock: 2, .image: 1, .putBack: 1, .crashApp: 5,
+            .reinstallApp: 2, .answer: 5, .attempt: 3, .retire: 1, .cutDevice: 6, .cutController: 2, .cutOperator: 1,
             .crashBroker: 4, .stopBroker: 1, .saveBroker: 3, .fillControllerDisk: 1, .crashController: 5,
             .backUpController: 1, .putBackController: 1, .setControllerClock: 1, .stopAgent: 2, .unplug: 4, .display: 1,
             .enterCode: 3, .question: 2, .renewTrust: 2, .refuse: 1, .remove: 1, .enroll: 2, .clone: 1, .pause: 1,
-            .retire: 2, .ageBroker: 1,
+            .retire: 2, .ageBroker: 1, .stopClock: 1, .stall: 2, .stallController: 1,
         ]
 
         private static let drawn = weights.flatMap { Array(repeating: $0.key, count: $0.value) }
@@ -186,6 +186,12 @@ extension Action {
         case .clone: self = .clone(device)
         case .ageBroker: self = .ageBroker(by: 1 + random.below(4), downFor: random.milliseconds(1...3_000))
         case .pause: self = .pause
+        case .stopClock: self = .stopClock(device, random.milliseconds(1_000...300_000))
+        case .stall:
+            let time = random.milliseconds(random.chance(50) ? 10...3_000 : 30_000...200_000)
+            self = .stall(device, time, isAsleep: random.chance(30))
+        case .stallController:
+            self = .stallController(random.milliseconds(random.chance(50) ? 10...3_000 : 30_000...100_000))
         }
     }
 }

@@ -46,6 +46,11 @@ package enum Action: Hashable, Sendable {
     case fillDisk(Int)
     /// Somebody sets the device's wall clock, by seconds.
     case setClock(Int, Int64)
+    /// It stands still, for milliseconds.
+    case stopClock(Int, Int64)
+    /// The agent's process stands still for milliseconds, or the whole device sleeps.
+    case stall(Int, Int64, isAsleep: Bool)
+    case stallController(Int64)
     /// An image of the device's disk is taken, and later put back.
     case image(Int)
     case putBack(Int)
@@ -128,8 +133,11 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case forgedHello, forgedHeartbeat
     /// A later trust document, which names a stranger's key, and is signed with one that is trusted for all else.
     case forgedTrust
-    /// Documents stop coming for a while.
+    /// Documents, or what tells that nothing is missing, stop coming for a while.
     case withheld
+    /// The controller or an operator is shown again what a device, an operator or the controller said earlier; presences are
+    /// not, which have no number: who is there, a broker decides.
+    case replayedReport, replayedRequest, replayedResponse
     /// In the place of a document the broker holds one of earlier, nonsense, or nothing, and shows it to everybody.
     case overwritten
     /// There, or where nothing is wanted, it holds one that a stranger has signed.

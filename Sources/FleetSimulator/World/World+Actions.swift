@@ -12,6 +12,9 @@ extension World {
         case .reboot(let device): machines[device].reboot()
         case .fillDisk(let device): machines[device].fillDisk()
         case .setClock(let device, let seconds): machines[device].setClock(by: seconds)
+        case .stopClock(let device, let time): machines[device].stopClock(for: time)
+        case .stall(let device, let time, let isAsleep): machines[device].stall(for: time, isAsleep: isAsleep)
+        case .stallController(let time): controller.stall(for: time)
         case .image(let device): machines[device].takeImage()
         case .putBack(let device): machines[device].putBack()
         case .crashApp(let device, let app): machines[device].apps[app].crash()
@@ -300,7 +303,14 @@ extension World {
                 return
             }
             machine.shown(Address.trust.topic(in: SimulatedFleet.id), document.wire)
-        case .withheld: machine.withhold()
+        case .withheld:
+            machine.withhold(["/desired/", "/desired/", "/hello", "/heartbeat", "/barrier"][noise.below(5)])
+        case .replayedReport:
+            areReportsReplayed = true
+            replay(to: controller.readingConnection) { $0.contains("/reply/") }
+        case .replayedRequest: replay(to: controller.readingConnection) { $0.contains("/request") }
+        case .replayedResponse:
+            replay(to: operators[noise.below(operators.count)].connection) { $0.contains("/response") }
         case .overwritten:
             guard !documents.isEmpty else { return }
             let topic = documents[noise.below(documents.count)].topic
@@ -316,6 +326,15 @@ extension World {
             let topics = broker.retained.keys.filter { topic in own.contains(where: topic.hasPrefix) }.sorted()
             if !topics.isEmpty { broker.overwrite(topics[noise.below(topics.count)], []) }
         }
+    }
+
+    /// Something true of earlier, as if it were said now, or had been left there.
+    private func replay(to connection: Connection?, _ isMeant: (String) -> Bool) {
+        let old = broker.seen.filter { isMeant($0.topic) }
+        guard let connection, !old.isEmpty else { return }
+        let message = old[noise.below(old.count)]
+        say("broker", "shows \(connection.client.name) again \(message.topic)")
+        broker.show(message.topic, message.payload, isRetained: noise.chance(20), to: connection)
     }
 
     private static func replacingPayload(of wire: JSONValue, by text: String) -> JSONValue {

@@ -125,7 +125,8 @@ extension Counted {
             offline = offline.lowerBound...offline.upperBound + 1
             return
         }
-        func isLongAgo(_ time: Timestamp) -> Bool { time.advanced(bySeconds: 300) <= controller.clock }
+        // By a clock that was wrong, it may lie ahead.
+        func isLongAgo(_ time: Timestamp) -> Bool { abs(time.milliseconds - controller.clock.milliseconds) >= 300_000 }
         var mayBeLate = since.map(isLongAgo) ?? true
         var mustBeLate = false
         if controller.isPunctual {

@@ -68,7 +68,7 @@ extension World {
         // One that drops may have dropped what tells of it.
         guard schedule.broker != .lossy else { return }
         let prefix = Address.prefix(of: SimulatedFleet.id) + "desired/"
-        var kept = broker.retained.filter { $0.key.hasPrefix(prefix) }
+        var kept = broker.retained.filter { $0.key.hasPrefix(prefix) }.mapValues(\.payload)
         for wish in wishes where kept.removeValue(forKey: wish.address.topic(in: SimulatedFleet.id)) != wish.wire {
             fail(.convergence, "the broker does not hold what is wanted at \(wish.address.path)")
         }
@@ -94,7 +94,7 @@ extension World {
         }
         // A copy, or a disk that was put back, is worth one.
         if let warning = known.warning, !machine.wasPutBack, !clones.contains(where: { $0.id == machine.id }),
-            !mayBeUnderWay(warning)
+            !mayBeUnderWay(warning), !areReportsReplayed
         {
             fail(.summary, "\(machine.name) is shown with the warning that it \(warning)")
         }
@@ -145,7 +145,7 @@ extension World {
         // A will that was dropped on its way back to the controller is found when that connects again.
         guard schedule.broker != .lossy else { return }
         let said = broker.retained[Address.presence(.controller).topic(in: SimulatedFleet.id)]
-            .flatMap { try? Presence(json: $0, limit: Presence.maximumSize) }
+            .flatMap { try? Presence(json: $0.payload, limit: Presence.maximumSize) }
         if said?.state != .online || said?.connection != controller.instance {
             fail(.presence, "the controller runs, and is said to be \(said.map { "\($0)" } ?? "nowhere")")
         }
@@ -245,6 +245,7 @@ extension World {
         guard case .connected = session.connectionState, session.phase == .ready else {
             return fail(.total, "\(app.name) is \(session.phase), \(session.connectionState)")
         }
+        if !app.machine.wasPutBack { app.checkCalled() }
         if !session.inbox.isEmpty { fail(.ends, "\(app.name) is still to be called: \(session.inbox)") }
         if app.callbacks.contains(.attempts), app.watch.attemptsCalled != app.watch.attempts {
             fail(.quiet, "\(app.name) was called for \(app.watch.attemptsCalled) of \(app.watch.attempts) attempts")
@@ -283,7 +284,7 @@ extension World {
         guard schedule.broker == .honest else { return }
         let topic = Address.reply(status.device, status.app, .status).topic(in: SimulatedFleet.id)
         let kept = broker.retained[topic].flatMap {
-            try? Status(wire: $0, fleet: SimulatedFleet.id, device: status.device, app: status.app)
+            try? Status(wire: $0.payload, fleet: SimulatedFleet.id, device: status.device, app: status.app)
         }
         if kept?.order != status.order {
             let order = kept.map { "\($0.order)" } ?? "nothing"
@@ -294,7 +295,7 @@ extension World {
     /// The device's own word at the broker names its apps as they have introduced themselves.
     private func checkPresence(of machine: Machine) {
         let topic = Address.presence(.device(machine.id)).topic(in: SimulatedFleet.id)
-        guard let said = broker.retained[topic],
+        guard let said = broker.retained[topic]?.payload,
             let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
         else { return fail(.presence, "\(machine.name) does not say that it is online") }
         // One that is closed may be another version than the agent has seen.

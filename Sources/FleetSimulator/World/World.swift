@@ -36,6 +36,8 @@ final class World {
     let eventLimit: Int
     /// The faults have stopped.
     var isCalm = false
+    /// A hostile broker has shown the controller reports of earlier, as of a device's image.
+    var areReportsReplayed = false
     private var queue = EventQueue()
     private(set) var violation: Violation?
     private(set) var steps = 0
