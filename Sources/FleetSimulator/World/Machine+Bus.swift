@@ -138,6 +138,7 @@ extension Machine {
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard connection === self.connection else { return }
         let address = Address(topic: topic, in: SimulatedFleet.id)
+        let payload = older.flatMap { older in address.map { older.read(payload, at: $0) } } ?? payload
         visit(messageAt: topic)
         watch.received(address, payload)
         guard let payload = world.fault == nil ? payload : altered(payload, at: address) else { return }

@@ -70,6 +70,8 @@ final class Machine: BusClient {
     var lastSaid: [(topic: String, payload: [UInt8])] = []
     var isAboutToSayAgain = false
     var watch: Watch
+    /// Its agent is older than the controller, and does not know all of its values.
+    let older: OlderReader?
 
     init(_ number: Int, _ world: World) throws {
         self.number = number
@@ -83,6 +85,8 @@ final class Machine: BusClient {
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
         world.controller.enrolments[id] = 1
         watch = Watch(keepingEvents: world.eventLimit)
+        var ages = SplitMix64(seed: world.schedule.seed ^ 0x01DE4 &+ UInt64(number))
+        older = ages.chance(8) ? OlderReader(world.fleet) : nil
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
         var clocks = SplitMix64(seed: world.schedule.seed ^ 0xC10C &+ UInt64(number))
         if clocks.chance(15) { drift = ([-50, -10, 10, 50][clocks.below(4)], [-20, 0, 20][clocks.below(3)]) }
@@ -99,6 +103,7 @@ final class Machine: BusClient {
         wasPutBack = true
         disk.replace(by: original.disk)
         watch = Watch(keepingEvents: world.eventLimit)
+        older = original.older
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
     }
 

@@ -12,11 +12,12 @@ struct SaidLayers {
     private var documents: [Address: Document] = [:]
     private(set) var groups: [GroupID] = []
 
-    init(_ wishes: [FleetStore.Wish], of device: DeviceID) {
+    init(_ wishes: [FleetStore.Wish], of device: DeviceID, readBy older: OlderReader? = nil) {
         self.device = device
         var priorities: [GroupID: Int64] = [:]
         for wish in wishes {
-            guard let signed = try? SignedDocument(wire: wish.wire),
+            let wire = older?.read(wish.wire, at: wish.address) ?? wish.wire
+            guard let signed = try? SignedDocument(wire: wire),
                 let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
                 !document.isTombstone
             else { continue }
@@ -42,6 +43,14 @@ struct SaidLayers {
     func deciding(_ policy: Policy, of app: AppID) -> (source: Address, revision: Int64, issuedAt: Timestamp)? {
         guard let aspect = policy.aspect, let (address, document) = deciding(chain(of: app, aspect)) else { return nil }
         return (address, document.revision.number, document.issuedAt)
+    }
+
+    /// Whether an older agent cannot read what the deciding document says about a policy.
+    func isUnknown(_ policy: Policy, of app: AppID) -> Bool {
+        guard let aspect = policy.aspect, case .aspect(let value)? = deciding(chain(of: app, aspect))?.1.value else {
+            return false
+        }
+        return value.problems[policy] != nil
     }
 
     private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {
@@ -70,9 +79,9 @@ struct SaidLayers {
         guard case .aspect(let desired) = document.value else { return (nil, source.0, source.1) }
         if let latch = record.latch, policy == .auth {
             // A layer that says retired gives the message, also when another cause came first; but not the app's own.
-            let isToldByLayers =
-                isRetired(document.value)
-                ? latch.reason != .selfRetired || document.change > latch.change : document.change > latch.change
+            // What nobody understands ends no retirement.
+            let isLater = document.change > latch.change && desired.problems[.auth] == nil
+            let isToldByLayers = isLater || isRetired(document.value) && latch.reason != .selfRetired
             return (
                 isToldByLayers ? value(policy, desired, authorized) : .auth(.retired, message: latch.message),
                 source.0, source.1

@@ -14,6 +14,7 @@ struct SimulatedFleet: Sendable {
     let rootKey: SigningKey
     let signingKey: SigningKey
     let strangerKey: SigningKey
+    let nextKey: SigningKey
     /// As the root key has renewed them: a further key is trusted, then it signs.
     let identities: [FleetIdentity]
     private let signingKeys: [VerifyingKey]
@@ -30,7 +31,7 @@ struct SimulatedFleet: Sendable {
         rootKey = try SigningKey(secret: [UInt8](repeating: 1, count: 32))
         signingKey = try SigningKey(secret: [UInt8](repeating: 2, count: 32))
         strangerKey = try SigningKey(secret: [UInt8](repeating: 3, count: 32))
-        let nextKey = try SigningKey(secret: [UInt8](repeating: 4, count: 32))
+        nextKey = try SigningKey(secret: [UInt8](repeating: 4, count: 32))
         let stages = [[signingKey], [signingKey, nextKey], [nextKey, signingKey]]
         var wires: [SignedDocument] = []
         for (index, keys) in stages.enumerated() {

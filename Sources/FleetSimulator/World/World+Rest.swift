@@ -36,7 +36,7 @@ extension World {
                     return fail(.total, "\(machine.name) is not there")
                 }
                 if !online.contains(machine.id) { fail(.presence, "\(machine.name) is connected and not shown so") }
-                let layers = SaidLayers(wishes, of: machine.id)
+                let layers = SaidLayers(wishes, of: machine.id, readBy: machine.older)
                 let groups = try store.groups(of: machine.id)
                 if groups != layers.groups.sorted() {
                     fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")
@@ -203,6 +203,11 @@ extension World {
                     "\(app.name): the app has \(session.properties[policy]), not \(report.value)")
             }
             checkAnswer(policy, of: app, session, report)
+            if layers.isUnknown(policy, of: app.id), record.latch?.reason != .selfRetired,
+                report.attempt.outcome != .rejected
+            {
+                fail(.summary, "\(app.name): \(policy.rawValue) cannot be read, and is \(report.attempt.outcome)")
+            }
             let outcome = layers.outcome(policy, of: record, at: machine.clock.wall) ?? report.attempt.outcome
             if report.attempt.outcome != outcome {
                 fail(.summary, "\(app.name): \(policy.rawValue) is \(report.attempt.outcome), and should be \(outcome)")
