@@ -52,11 +52,48 @@ struct DeliveryTests {
         session.callbacks = nil
         session.deliver(1, .pasteboard(.unauthorized))
         #expect(session.run() == [])
-        #expect(session.sent() == [])
+        // The agent may send the next one.
+        #expect(session.sent() == [.delivered(1)])
         let isAllowed = try session.session.request(.copy).0
         #expect(!isAllowed)
+        session.deliver(2, .pasteboard(.secureCopy))
+        #expect(session.run() == [])
+        #expect(session.sent() == [.delivered(2)])
+        #expect(try session.session.reads(.pasteboard) == .pasteboard(.secureCopy))
+        session.lose()
+        session.connect()
+        guard case .register(let registration)? = session.sent().first else {
+            Issue.record("no registration")
+            return
+        }
+        #expect(registration.resume?.delivered == [2])
         session.callbacks = Set(Callback.allCases)
-        #expect(session.run().first == changed(1, .pasteboard(.unauthorized)))
+        let calls = session.run().filter { if case .changed = $0 { true } else { false } }
+        #expect(calls == [changed(2, .pasteboard(.secureCopy))])
+        session.effects = []
+        try session.acknowledge(.pasteboard, .applied)
+        #expect(
+            session.sent() == [.acknowledge(Acknowledgement(delivery: 2, policy: .pasteboard, state: .applied))])
+    }
+
+    @Test("what nobody answers for stays under way without a delegate, also over a lost connection")
+    func delegateGoneUnanswered() throws {
+        var session = try Session.ready()
+        session.callbacks = nil
+        session.deliver(1, .logLevel(.debug))
+        #expect(session.run() == [])
+        #expect(session.sent() == [])
+        #expect(try session.session.reads(.logLevel) == .logLevel(.debug))
+        session.lose()
+        session.connect()
+        guard case .register(let registration)? = session.sent().first else {
+            Issue.record("no registration")
+            return
+        }
+        #expect(registration.resume?.begun == [1])
+        session.callbacks = Set(Callback.allCases)
+        #expect(session.run() == [changed(1, .logLevel(.debug))])
+        #expect(session.sent() == [.delivered(1)])
     }
 
     @Test("waits for a delegate also when it is the ready callback")

@@ -188,6 +188,37 @@ struct DeliveryTests {
         #expect(try device.status(mail)[.config].attempt.outcome == .applied)
     }
 
+    @Test("a launch whose ready callback returned while nobody listened has its event all the same")
+    func readyUnheard() throws {
+        var device = try TestDevice()
+        let (install, launch) = (RandomID.random(), RandomID.random())
+        func readies() -> Int {
+            device.core.state.events.filter {
+                if case .event(let event) = $0.body { event.kind == .ready } else { false }
+            }
+            .count
+        }
+        try device.connect()
+        device.underWay = []
+        let first = try device.launch(mail, install: install)
+        device.underWay = nil
+        try device.handle(.linkClosed(first))
+        try device.disconnect()
+        try device.connect()
+        let second = try device.launch(mail, install: install)
+        try device.answer(second)
+        try device.handle(.linkClosed(second))
+        let before = readies()
+        let third = try device.launch(mail, install: install, launch: launch)
+        try device.handle(.linkClosed(third))
+        try device.restart()
+        try device.launch(mail, install: install, launch: launch, resume: Registration.Resume())
+        #expect(readies() == before + 1)
+        try device.restart()
+        try device.launch(mail, install: install, launch: launch, resume: Registration.Resume())
+        #expect(readies() == before + 1)
+    }
+
     @Test("a loss of authorization is delivered first, a gain last")
     func order() throws {
         var device = try TestDevice()

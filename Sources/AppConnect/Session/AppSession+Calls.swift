@@ -4,7 +4,7 @@ package import FleetProtocol
 extension AppSession {
     /// The next call for a delegate that implements `callbacks`, or nil when none is due. The property of the call has
     /// changed when this returns. `callbacks` is nil when there is no delegate: properties still change, so that the
-    /// library's own checks are right, but what the delegate was due stays so.
+    /// library's own checks are right, but what the delegate was due stays so, of each kind the newest.
     package mutating func next(for callbacks: Set<Callback>?) -> (Call?, [Effect]) {
         guard !isStopped, running == nil else { return (nil, flush()) }
         var index = 0
@@ -49,9 +49,20 @@ extension AppSession {
                 return .done
             }
             set(delivery)
-            guard let callbacks else { return .notYet }
+            guard let callbacks else {
+                if taken[delivery.kind]?.number != number { takeAlone(number, delivery) }
+                return .notYet
+            }
             return deliver(number, delivery, problem, to: callbacks).map(Turn.call) ?? .done
         }
+    }
+
+    /// Nobody can be called for what is in the properties now. Of what an app answers for the agent sends the next one, and a
+    /// later launch is told again what nobody has answered; the rest stays under way.
+    private mutating func takeAlone(_ number: Int64, _ delivery: Delivery) {
+        let isAnswered = delivery.kind.acknowledged != nil
+        taken[delivery.kind] = Taken(number: number, delivery: delivery, hasReturned: isAnswered)
+        if isAnswered { send(.delivered(number)) }
     }
 
     package mutating func returned(_ call: Call) -> [Effect] {

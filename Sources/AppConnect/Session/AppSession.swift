@@ -120,6 +120,7 @@ package struct AppSession: Sendable {
         if hasBeenReady {
             registration.resume = Registration.Resume(
                 delivered: taken.values.filter(\.hasReturned).map(\.number).sorted(),
+                begun: taken.values.filter { !$0.hasReturned }.map(\.number).sorted(),
                 acknowledgements: answers.values.sorted { $0.policy < $1.policy })
         }
         connection = .registering
@@ -131,7 +132,14 @@ package struct AppSession: Sendable {
     package mutating func lost(_ problem: AppConnectError) -> [Effect] {
         connection = .none
         owesReady = false
-        inbox.removeAll { if case .call(let call) = $0 { !call.isFromApp } else { true } }
+        inbox.removeAll { entry in
+            switch entry {
+            case .call(let call): !call.isFromApp
+            case .ready: true
+            // It is in the properties already: only the delegate has not had it.
+            case .delivery(let number, let delivery, _): taken[delivery.kind]?.number != number
+            }
+        }
         held.removeAll { !$0.outlivesConnection }
         endDisplays()
         if !isStopped { change(to: .disconnected(problem)) }

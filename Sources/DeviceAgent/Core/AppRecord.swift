@@ -16,6 +16,8 @@ package struct AppRecord: Hashable, Sendable {
     package var implements: Set<Callback>
     /// Whether this installation has had a ready callback.
     package var wasReady = false
+    /// This launch has yet to say that its ready callback has returned.
+    var owesReady = false
     package var nextDelivery: Int64
     package var managed: ManagedPolicy = .unknown
     package var authReason: AuthReason = .none
@@ -140,6 +142,7 @@ package struct AppRecord: Hashable, Sendable {
     /// A process that is not this one has been told what this installation was told, but answers only for itself: what
     /// was delivered without an answer is delivered again.
     mutating func beginLaunch() {
+        owesReady = true
         for policy in Policy.allCases { self[policy].beginLaunch(isAnswerDue: policy.isAcknowledgedByApp) }
         managedTold.beginLaunch()
         availabilityTold.beginLaunch()

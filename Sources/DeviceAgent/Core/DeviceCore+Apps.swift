@@ -55,9 +55,10 @@ extension DeviceCore {
         app.learn(registration.implements)
         if let resume = registration.resume {
             processes[app.id]?.phase = .ready
-            // It was ready with an agent that has lost its memory of that.
-            if !app.wasReady || app.launch != registration.launch { keep(.ready, of: app.id, at: now) }
+            // It has said so to an agent that has lost its memory of that, or to nobody.
+            if !app.wasReady || app.owesReady || app.launch != registration.launch { keep(.ready, of: app.id, at: now) }
             app.wasReady = true
+            app.owesReady = false
             let newest = (resume.delivered + resume.begun).max() ?? 0
             if app.launch != registration.launch || newest > app.nextDelivery {
                 // This agent has lost its memory of this process, or some of it.
@@ -99,6 +100,7 @@ extension DeviceCore {
             guard processes[id]?.phase == .readySent else { return }
             processes[id]?.phase = .ready
             state.apps[id]?.wasReady = true
+            state.apps[id]?.owesReady = false
             keep(.ready, of: id, at: now)
             changed(id)
         // What the app says of its deliveries changes nothing of what should be in force.

@@ -9,6 +9,7 @@ extension AppRecord: JSONCodable {
         var sdk = ""
         var implements: Set<Callback> = []
         var wasReady = false
+        var owesReady = false
         var nextDelivery: Int64 = 1
         var managed = ManagedPolicy.unknown
         var authReason = AuthReason.none
@@ -29,6 +30,7 @@ extension AppRecord: JSONCodable {
             case "implements":
                 try value.array { if let known = Callback(rawValue: try $0.string()) { implements.insert(known) } }
             case "wasReady": wasReady = try value.bool()
+            case "owesReady": owesReady = try value.bool()
             case "nextDelivery": nextDelivery = try value.integer()
             case "managed": managed = try value.value()
             case "authReason": authReason = try value.value()
@@ -56,6 +58,7 @@ extension AppRecord: JSONCodable {
             launch: try required(launch, "launch"), sdk: sdk, implements: implements)
         self.init(registration, at: Timestamp(milliseconds: 0))
         self.wasReady = wasReady
+        self.owesReady = owesReady
         self.nextDelivery = nextDelivery
         self.managed = managed
         self.authReason = authReason
@@ -77,6 +80,7 @@ extension AppRecord: JSONCodable {
             writer.member("sdk", sdk)
             writer.member("implements", implements.sorted().map(\.rawValue))
             writer.member("wasReady", wasReady)
+            writer.member("owesReady", owesReady)
             writer.member("nextDelivery", nextDelivery)
             writer.member("managed", managed)
             writer.member("authReason", authReason)

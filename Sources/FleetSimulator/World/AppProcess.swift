@@ -17,6 +17,8 @@ final class AppProcess {
     private(set) var isRetiring = false
     private var link: LinkNumber?
     private var isPumpDue = false
+    /// It has a delegate at present.
+    private var isAttended = true
     private var lastUp: Int64 = 0
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
@@ -66,6 +68,7 @@ final class AppProcess {
         wasReady = false
         isRunning = false
         isRetiring = false
+        isAttended = true
         watch = AppWatch()
         var session = AppSession()
         try? session.start(
@@ -237,7 +240,8 @@ final class AppProcess {
 
     private func pump() {
         var call: AppSession.Call?
-        let callbacks = callbacks
+        if wasReady, !world.isCalm, world.noise.below(200) == 0 { lookAway() }
+        let callbacks = isAttended ? callbacks : nil
         run { session in
             let (next, effects) = session.next(for: callbacks)
             call = next
@@ -251,6 +255,8 @@ final class AppProcess {
         watch.begins(call)
         if call == .ready { wasReady = true }
         if case .changed(_, let delivery) = call { called[delivery.kind] = delivery }
+        // In the middle of it.
+        if !world.isCalm, world.noise.below(200) == 0 { return crash() }
         if case .changed(_, .policy(.auth, .selfRetired)) = call { isRetiring = false }
         let policy: Policy? =
             if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else {
@@ -272,6 +278,21 @@ final class AppProcess {
                     if self.launch == launch { answer(policy) }
                 }
             }
+            pumpLater()
+        }
+    }
+
+    /// Its delegate is gone for a while.
+    private func lookAway() {
+        guard isAttended else { return }
+        world.say(name, "has no delegate")
+        isAttended = false
+        // Of its retirement it may hear only what has come of it since.
+        isRetiring = false
+        let launch = launch
+        world.after(world.noise.milliseconds(10...20_000)) { [unowned self] in
+            guard self.launch == launch else { return }
+            isAttended = true
             pumpLater()
         }
     }
@@ -362,7 +383,7 @@ final class AppProcess {
                 world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties[.auth])")
                 return effects
             }
-            isRetiring = isRetiring || !effects.isEmpty
+            isRetiring = isAttended && (isRetiring || !effects.isEmpty)
             // The app has done that itself.
             called = [:]
             return effects
