@@ -275,7 +275,8 @@ final class Machine: BusClient {
 
     /// The agent is asked to end: it says goodbye, and goes when that has been said.
     func stop() {
-        guard core != nil else { return }
+        // What stands still hears no signal.
+        guard core != nil, !isStalled else { return }
         world.say(name, "the agent is asked to end")
         closeLinks()
         // What has come from the broker with the signal may be looked at behind it.

@@ -30,6 +30,9 @@ extension World {
         guard machine.enrollment.incarnation == 1, !controller.wasPutBack else { return }
         let own = events.keys.filter { $0.device == machine.id }
         for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
+            // Where not even its last event could stay, nothing tells what was before it.
+            let last = machine.watch.kept.filter { $0.boot == boot }.max { $0.number < $1.number }
+            if last.map(machine.watch.dropped.contains) ?? false { continue }
             let numbers = Set(stored.map(\.number))
             let missing = Set(1...(numbers.max() ?? 1)).subtracting(numbers)
             let lost = gaps.filter { $0.device == machine.id && $0.boot == boot }
