@@ -38,7 +38,7 @@ extension Machine {
             }
             guard let limit = offline.blockAfter, app.authState == .authorized else { continue }
             let isLateByWall =
-                wall >= limit * 1_000 + Self.wallTolerance && world.now >= (wallSetAt ?? 0) + Self.wallTolerance
+                wall >= limit * 1_000 + Self.wallTolerance && world.now >= (clocks.wallSetAt ?? 0) + Self.wallTolerance
             if known >= limit * 1_000 + Self.tolerance || isLateByWall {
                 world.fail(
                     .limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")

@@ -42,20 +42,10 @@ final class Machine: BusClient {
     private var inbox: [DeviceEvent] = []
     private var isWorkDue = false
     private var wakesAt: Int64?
-    // The clocks
-    private var bootedAt: Int64 = 0
-    private var boots = 0
+    private(set) var clocks = DeviceClocks()
     private var isOn = false
-    private var wallOffset: Int64 = 0
-    private(set) var wallSetAt: Int64?
-    /// How much too fast the clocks run, in thousandths: that of the wall, and that of the time since the boot.
-    private var drift: (wall: Int64, uptime: Int64) = (0, 0)
-    /// What the wall clock shows while it stands still.
-    private var stoppedWall: Int64?
-    /// Nothing of the process runs; what the machine has slept through is no running time.
+    /// Nothing of the process runs.
     private(set) var isStalled = false
-    private var sleepsSince: Int64?
-    private var slept: Int64 = 0
     // The bus
     var connection: Connection?
     var outbox = Outbox()
@@ -88,8 +78,7 @@ final class Machine: BusClient {
         var ages = SplitMix64(seed: world.schedule.seed ^ 0x01DE4 &+ UInt64(number))
         older = ages.chance(8) ? OlderReader(world.fleet) : nil
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
-        var clocks = SplitMix64(seed: world.schedule.seed ^ 0xC10C &+ UInt64(number))
-        if clocks.chance(15) { drift = ([-50, -10, 10, 50][clocks.below(4)], [-20, 0, 20][clocks.below(3)]) }
+        clocks = DeviceClocks(seed: world.schedule.seed ^ 0xC10C &+ UInt64(number))
     }
 
     init(copying original: Machine) {
@@ -114,25 +103,18 @@ final class Machine: BusClient {
     }
 
     var clock: Now {
-        Now(
-            wall: Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + (stoppedWall ?? wall)),
-            uptime: uptime + (world.fault == .wallClockTrusted ? max(0, wallOffset) : 0), bootID: "boot-\(boots)")
+        let excess = world.fault == .wallClockTrusted ? max(0, clocks.wallOffset) : 0
+        return Now(
+            wall: clocks.wall(at: world.now), uptime: clocks.uptime(at: world.now) + excess, bootID: clocks.bootID)
     }
 
-    private var wall: Int64 { world.now + world.now * drift.wall / 1_000 + wallOffset }
-
-    private var uptime: Int64 {
-        let time = (sleepsSince ?? world.now) - bootedAt - slept
-        return time + time * drift.uptime / 1_000 + 10_000
-    }
     /// How long it has run in all its boots.
-    var runningTime: Int64 { watch.earlierBoots + uptime }
+    var runningTime: Int64 { watch.earlierBoots + clocks.uptime(at: world.now) }
 
     // MARK: The machine
 
     func switchOn() {
-        boots += 1
-        (bootedAt, slept) = (world.now, 0)
+        clocks.boot(at: world.now)
         isOn = true
         startAgent()
         for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
@@ -142,8 +124,7 @@ final class Machine: BusClient {
     func begin() {
         image = nil
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
-        boots += 1
-        (bootedAt, slept) = (world.now, 0)
+        clocks.boot(at: world.now)
         watch = watch.ofNewDevice
         for app in apps { app.reinstall() }
     }
@@ -151,13 +132,12 @@ final class Machine: BusClient {
     func reboot() {
         crash(isRestarting: false)
         for app in apps { app.crash() }
-        if isOn { watch.boots(after: uptime) }
+        if isOn { watch.boots(after: clocks.uptime(at: world.now)) }
         isOn = false
         world.after(world.noise.milliseconds(500...10_000)) { [unowned self] in
             guard !isOn else { return }
             isOn = true
-            boots += 1
-            (bootedAt, slept) = (world.now, 0)
+            clocks.boot(at: world.now)
             startAgent()
         }
     }
@@ -168,20 +148,13 @@ final class Machine: BusClient {
         cut(noticedAfter: world.noise.milliseconds(1...45_000))
     }
 
-    func setClock(by seconds: Int64) {
-        wallOffset += seconds * 1_000
-        wallSetAt = world.now
-    }
+    func setClock(by seconds: Int64) { clocks.set(by: seconds, at: world.now) }
 
     /// The wall clock stands still, and goes on from there.
     func stopClock(for time: Int64) {
-        guard stoppedWall == nil else { return }
-        stoppedWall = wall
-        world.after(time) { [unowned self] in
-            guard let stopped = stoppedWall else { return }
-            wallOffset += stopped - wall
-            stoppedWall = nil
-        }
+        guard !clocks.isWallStopped else { return }
+        clocks.stopWall(at: world.now)
+        world.after(time) { [unowned self] in clocks.goOnWall(at: world.now) }
     }
 
     /// The agent's process stands still, or the whole machine sleeps, and its time since the boot with it.
@@ -189,7 +162,7 @@ final class Machine: BusClient {
         guard core != nil, !isStalled else { return }
         world.say(name, isAsleep ? "sleeps" : "stands still")
         isStalled = true
-        if isAsleep { sleepsSince = world.now }
+        if isAsleep { clocks.sleep(at: world.now) }
         let run = run
         if let connection {
             world.after(Self.keepAlive) { [unowned self] in
@@ -200,8 +173,7 @@ final class Machine: BusClient {
     }
 
     private func goOn() {
-        if let since = sleepsSince { slept += world.now - since }
-        sleepsSince = nil
+        clocks.wake(at: world.now)
         guard isStalled else { return }
         world.say(name, "goes on")
         isStalled = false
@@ -231,8 +203,7 @@ final class Machine: BusClient {
     func calm() {
         effectsLeft = nil
         isDiskFull = false
-        if wall != world.now || stoppedWall != nil { wallSetAt = world.now }
-        (wallOffset, drift.wall, stoppedWall) = (0, 0, nil)
+        clocks.correct(at: world.now)
         goOn()
         if wasPutBack, !isRemoved {
             crash(isRestarting: false)
@@ -358,7 +329,7 @@ final class Machine: BusClient {
         guard wakesAt.map({ next < $0 || $0 <= core.state.running.total }) ?? true else { return }
         wakesAt = next
         let run = run
-        let time = min(next - core.state.running.total, 3_600_000) * 1_000 / (1_000 + drift.uptime)
+        let time = clocks.delay(of: min(next - core.state.running.total, 3_600_000))
         world.after(time + 1) { [unowned self] in
             guard self.run == run else { return }
             if wakesAt == next { wakesAt = nil }
