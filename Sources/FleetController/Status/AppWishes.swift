@@ -41,18 +41,24 @@ struct AppWishes: Sendable {
     /// What a device-app of `overrides` is to have of a policy.
     ///
     /// The first layer of the chain that says something decides; for `auth` the first that says retired, if one does.
-    func expectation(of policy: Policy, for overrides: OverrideClass) -> Expectation {
+    func expectation(of policy: Policy, for overrides: OverrideClass, at now: Timestamp) -> Expectation {
         guard let aspect = policy.aspect else { return .nothing(since: .longAgo) }
         let chain = overrides.chain(of: aspect).compactMap { documents[Place(layer: $0, aspect: aspect)] }
         let live = chain.filter { !$0.isTombstone }
         guard let deciding = live.first(where: \.isRetired) ?? live.first else {
             // Nothing is said: since what was said before has been withdrawn.
-            return .nothing(since: chain.map(\.issuedAt).max() ?? .longAgo)
+            return .nothing(since: Self.newest(chain, at: now) ?? .longAgo)
         }
         // A retirement may have ended at any layer of the chain, and with it the right of its document to decide.
-        let issuedAt = aspect == .auth ? chain.map(\.issuedAt).max() ?? deciding.issuedAt : deciding.issuedAt
+        let issuedAt = aspect == .auth ? Self.newest(chain, at: now) ?? deciding.issuedAt : deciding.issuedAt
         return Expectation(
             source: .desired(deciding.layer, app, aspect), revision: deciding.revision, since: issuedAt)
+    }
+
+    /// When something was said last, but for what a clock that was wrong has put ahead of everything since.
+    private static func newest(_ documents: [Document], at now: Timestamp) -> Timestamp? {
+        let times = documents.map(\.issuedAt)
+        return times.filter { $0 <= Tally.recent(at: now).end }.max() ?? times.max()
     }
 }
 

@@ -91,7 +91,7 @@ struct Tally {
     private mutating func expectation(of policy: Policy, for id: Int64) -> AppWishes.Expectation {
         let need = Need(overrides: id, policy: policy)
         if let known = expectations[need] { return known }
-        let expectation = wishes.expectation(of: policy, for: overrides[id] ?? OverrideClass())
+        let expectation = wishes.expectation(of: policy, for: overrides[id] ?? OverrideClass(), at: now)
         expectations[need] = expectation
         return expectation
     }
