@@ -341,6 +341,7 @@ struct LinkTests {
             // The call of its ready may hold it for a moment more.
             try await until("the delegate has gone") { appConnect.delegate == nil }
             try peer.send(config(1, "a"))
+            #expect(try peer.next() == .taken(1))
             let second = RecordingApp()
             appConnect.delegate = second
             #expect(try peer.next() == .delivered(1))

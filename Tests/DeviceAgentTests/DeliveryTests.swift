@@ -147,6 +147,50 @@ struct DeliveryTests {
         #expect(try device.answer(device.launch(mail, install: install)).isEmpty)
     }
 
+    @Test("an app with nobody to be called is sent every change, and of each kind the newest stays under way")
+    func nobodyCalled() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let (install, launch) = (RandomID.random(), RandomID.random())
+        var link = try device.launch(mail, install: install, launch: launch)
+        try device.answer(link)
+        func level(_ frames: [AgentFrame]) -> (number: Int64, value: PolicyValue)? {
+            for case .deliver(let number, .policy(let value, _)) in frames.reversed() where value.policy == .logLevel {
+                return (number, value)
+            }
+            return nil
+        }
+        var number: Int64 = 0
+        for wanted in [LogLevel.info, .error, .info] {
+            device.frames = []
+            try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: wanted)))
+            let told = try #require(level(device.frames))
+            #expect(told.value == .logLevel(wanted))
+            number = told.number
+            try device.handle(.frame(link, .taken(number)))
+        }
+        // Back to what somebody was called for last.
+        device.frames = []
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .status)))
+        number = try #require(level(device.frames)).number
+        try device.handle(.frame(link, .taken(number)), .frame(link, .taken(1)))
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        #expect(try device.status(mail)[.config].attempt.outcome == .pending)
+        device.frames = []
+        try device.restart()
+        link = try device.launch(
+            mail, install: install, launch: launch, resume: Registration.Resume(begun: [number]))
+        try device.handle(.frame(link, .taken(number)))
+        try device.connect()
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .error)))
+        #expect(try #require(level(device.frames)).value == .logLevel(.error))
+        // The next launch is called for it.
+        try device.handle(.linkClosed(link))
+        #expect(
+            try device.answer(device.launch(mail, install: install)).contains(.policy(.logLevel(.error), reason: .none))
+        )
+    }
+
     @Test("an error is not carried over to the callback that has come since")
     func errorCarriedOver() throws {
         var device = try TestDevice()

@@ -44,6 +44,9 @@ extension AppSession {
         connection = .open
         change(to: .connected(device: device.text, agent: agent))
         if isRetirementUnconfirmed { effects.append(.send(.retire)) }
+        for known in taken.values.filter(\.isAlone).sorted(by: { $0.number < $1.number }) {
+            effects.append(.send(.taken(known.number)))
+        }
         for frame in held { effects.append(.send(frame)) }
         held = []
     }

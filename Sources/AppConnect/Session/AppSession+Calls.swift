@@ -57,12 +57,10 @@ extension AppSession {
         }
     }
 
-    /// Nobody can be called for what is in the properties now. Of what an app answers for the agent sends the next one, and a
-    /// later launch is told again what nobody has answered; the rest stays under way.
+    /// Nobody can be called for what is in the properties now. It stays under way, and the agent sends what comes next.
     private mutating func takeAlone(_ number: Int64, _ delivery: Delivery) {
-        let isAnswered = delivery.kind.acknowledged != nil
-        taken[delivery.kind] = Taken(number: number, delivery: delivery, hasReturned: isAnswered)
-        if isAnswered { send(.delivered(number)) }
+        taken[delivery.kind] = Taken(number: number, delivery: delivery, hasReturned: false, isAlone: true)
+        send(.taken(number))
     }
 
     package mutating func returned(_ call: Call) -> [Effect] {

@@ -48,6 +48,8 @@ package struct AppSession: Sendable {
         package let number: Int64
         package let delivery: Delivery
         package var hasReturned: Bool
+        /// There was nobody to be called for it.
+        var isAlone = false
     }
 
     /// A delivery whose callback has begun, so that the app may acknowledge it.

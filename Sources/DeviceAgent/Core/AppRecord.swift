@@ -47,7 +47,7 @@ package struct AppRecord: Hashable, Sendable {
         package var change: Revision
         /// The running time at first receipt, in milliseconds.
         var start: Int64
-        var isCodeAccepted = false
+        package var isCodeAccepted = false
         /// Its time has ended; no clock that is set back begins it anew.
         var isOver = false
         /// The level that counts of this address: the document's own, or, while that waits for its code or cannot be read, the
@@ -127,6 +127,11 @@ package struct AppRecord: Hashable, Sendable {
         _ = policies[index].returned(number)
         if Policy.allCases[index].isAcknowledgedByApp { policies[index].refreshAttempt(at: time) }
         return true
+    }
+
+    func isUnderWay(_ number: Int64) -> Bool {
+        managedTold.sent?.number == number || availabilityTold.sent?.number == number
+            || policies.contains { $0.sent?.number == number }
     }
 
     /// The app has answered a delivery. Returns whether that was news.

@@ -106,6 +106,10 @@ extension DeviceCore {
         // What the app says of its deliveries changes nothing of what should be in force.
         case .delivered(let number):
             if state.apps[id]?.returned(number, at: now.wall) == true { changed(id) }
+        case .taken(let number):
+            guard state.apps[id]?.isUnderWay(number) == true else { return }
+            processes[id]?.taken.insert(number)
+            batch.settledApps.insert(id)
         case .acknowledge(let acknowledgement):
             if state.apps[id]?.answered(acknowledgement, at: now.wall) == true { changed(id) }
         case .blocked(let action, let target): keep(.blocked, of: id, action: action, target: target, at: now)
@@ -197,9 +201,15 @@ extension DeviceCore {
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {
-        guard app.mustTell(policy), app[policy].sent == nil else { return }
         let value = app[policy].value
         let reason = policy == .auth ? app.authReason : nil
+        if let sent = app[policy].sent {
+            guard sent.value != value || sent.reason != reason, givesWay(sent.number, of: app.id) else { return }
+            // It reads that, and not what it was called for last.
+            app[policy].told = nil
+        } else if !app.mustTell(policy) {
+            return
+        }
         let number = send(.policy(value, reason: reason ?? .none), to: &app, link)
         app[policy].sent = PolicyRecord.Told(
             number: number, revision: app[policy].received, value: value, isSubstitute: app[policy].problem != nil,
@@ -207,15 +217,27 @@ extension DeviceCore {
     }
 
     private mutating func tellManaged(_ app: inout AppRecord, _ link: LinkID) {
-        guard app.managedTold.told != app.managed, app.managedTold.sent == nil else { return }
+        guard isDue(app.managed, &app.managedTold, of: app.id) else { return }
         let number = send(.managed(app.managed), to: &app, link)
         app.managedTold.sent = .init(number: number, value: app.managed)
     }
 
     private mutating func tellAvailability(_ app: inout AppRecord, _ link: LinkID) {
-        guard app.availabilityTold.told != app.availability, app.availabilityTold.sent == nil else { return }
+        guard isDue(app.availability, &app.availabilityTold, of: app.id) else { return }
         let number = send(.availability(app.availability), to: &app, link)
         app.availabilityTold.sent = .init(number: number, value: app.availability)
+    }
+
+    private mutating func isDue<Value>(_ value: Value, _ known: inout ToldValue<Value>, of id: AppID) -> Bool {
+        guard let sent = known.sent else { return known.told != value }
+        guard sent.value != value, givesWay(sent.number, of: id) else { return false }
+        known.told = nil
+        return true
+    }
+
+    /// Whether a delivery that is under way gives way to the next one: nobody can be called for it.
+    private mutating func givesWay(_ number: Int64, of id: AppID) -> Bool {
+        processes[id]?.taken.remove(number) != nil
     }
 
     /// Sends a delivery under the app's next number, which it returns.

@@ -56,6 +56,8 @@ package struct DeviceCore: Sendable {
         var phase: Phase
         /// It has retired itself, and waits for the agent's word of it.
         var awaitsRetirement = false
+        /// Deliveries under way that it reads, with nobody to be called: each gives way to what comes next of its kind.
+        var taken: Set<Int64> = []
     }
 
     /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.

@@ -16,6 +16,7 @@ extension AppFrame: JSONCodable {
         var token: String?
         var resume: Registration.Resume?
         var delivery: Int64?
+        var isCalled = true
         var policy: Policy?
         var state: PolicyState?
         var message: String?
@@ -43,6 +44,7 @@ extension AppFrame: JSONCodable {
             case "token": token = try value.string(limit: 200)
             case "resume": resume = try value.value()
             case "delivery": delivery = try value.integer()
+            case "called": isCalled = try value.bool()
             case "policy": policy = try value.value()
             case "state": state = try value.value()
             case "message": message = try value.message()
@@ -70,7 +72,9 @@ extension AppFrame: JSONCodable {
                         launch: try required(launch, "launch"), sdk: try required(sdk, "sdk"), implements: implements,
                         token: token, resume: resume))
             case "ready": return .ready
-            case "delivered": return .delivered(try required(delivery, "delivery"))
+            case "delivered":
+                let number = try required(delivery, "delivery")
+                return isCalled ? .delivered(number) : .taken(number)
             case "acknowledge":
                 return .acknowledge(
                     try Acknowledgement(delivery: delivery, policy: policy, state: state, message: message))
@@ -96,6 +100,10 @@ extension AppFrame: JSONCodable {
             case .delivered(let number):
                 writer.member("type", "delivered")
                 writer.member("delivery", number)
+            case .taken(let number):
+                writer.member("type", "delivered")
+                writer.member("delivery", number)
+                writer.member("called", false)
             case .acknowledge(let acknowledgement):
                 writer.member("type", "acknowledge")
                 acknowledgement.writeMembers(to: &writer)

@@ -5,6 +5,9 @@ package enum AppFrame: Hashable, Sendable {
     case ready
     /// The callback of a delivery has returned.
     case delivered(Int64)
+    /// The app reads a delivery's value, and there is nobody to be called for it now. On the wire it is `delivered` with
+    /// `"called": false`: an agent that does not know that member sends what comes next all the same.
+    case taken(Int64)
     case acknowledge(Acknowledgement)
     /// The app tried what its policy blocks.
     case blocked(AppEvent.Action, target: String?)

@@ -26,7 +26,8 @@ extension Coverage {
         each(
             "device event",
             [
-                "register", "ready", "delivered", "acknowledge", "blocked", "retire", "display", "code", "linkClosed",
+                "register", "ready", "delivered", "taken", "acknowledge", "blocked", "retire", "display", "code",
+                "linkClosed",
                 "registrationRefused", "codeChecked", "displayed", "tick", "stopping",
             ], names(Phase.allCases))
         + each("device event", ["connected"], names([.beforeFirst]))

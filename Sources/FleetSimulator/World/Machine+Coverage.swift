@@ -60,6 +60,7 @@ extension Machine {
         case .register: "register"
         case .ready: "ready"
         case .delivered: "delivered"
+        case .taken: "taken"
         case .acknowledge: "acknowledge"
         case .blocked: "blocked"
         case .retire: "retire"
