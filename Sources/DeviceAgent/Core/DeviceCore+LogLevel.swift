@@ -15,7 +15,7 @@ extension DeviceCore {
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
     mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now) {
-        let clocks = clocks(of: app, documents, at: now)
+        let clocks = clocks(of: app, documents, mayLoosen: mayLoosen, at: now)
         let isEnding = documents.contains { document in
             guard let old = app.levelClocks[document.address], let new = clocks[document.address] else { return false }
             return new.isOver && !old.isOver || new.change == old.change && new.said == nil && old.said != nil
@@ -30,9 +30,12 @@ extension DeviceCore {
         if isSettled(app, .logLevel, next.decision) { return }
         let current = app[.logLevel]
         let isSameDocument = next.decision.source == current.decidedBy && next.decision.revision == current.received
-        if !mayLoosen, !isSameDocument, !next.decision.value.isTightening(of: current.value) {
-            guard let end = endOfLevel(app, documents) else { return }
-            next = end
+        if !mayLoosen, !isSameDocument {
+            if isOver(current, of: app, documents) {
+                next = LevelDecision(decision: Decision(expired: current))
+            } else if !next.decision.value.isTightening(of: current.value) {
+                return
+            }
         }
         enforce(next.decision, for: .logLevel, &app, at: now)
         guard app.logLevel != before else { return }
@@ -41,22 +44,21 @@ extension DeviceCore {
             until: next.until, at: now)
     }
 
-    /// What is not certain yet keeps no level in force whose time is over: until then it is the default.
-    private func endOfLevel(_ app: AppRecord, _ documents: [KeptDocument]) -> LevelDecision? {
-        let current = app[.logLevel]
+    /// Whether the time of the level in force has ended. What is not certain yet does not take its place: until then it is the
+    /// default.
+    private func isOver(_ current: PolicyRecord, of app: AppRecord, _ documents: [KeptDocument]) -> Bool {
         guard current.attempt.outcome == .applied,
             let document = documents.first(where: { $0.source == current.decidedBy }),
-            document.revision.number == current.received, app.levelClocks[document.address]?.isOver == true
-        else { return nil }
-        var decision = Decision(.default(of: .logLevel), by: document)
-        decision.outcome = .expired
-        return LevelDecision(decision: decision)
+            let clock = app.levelClocks[document.address]
+        else { return false }
+        // A newer document at its address waits: then that says what it said, as long as it would have.
+        return document.revision.number == current.received ? clock.isOver : clock.said == nil
     }
 
     /// When each document's time began, and what it says; kept while its `change` is the same, also while the device is out of
     /// the group that it speaks to.
     private func clocks(
-        of app: AppRecord, _ documents: [KeptDocument], at now: Now
+        of app: AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now
     ) -> [Address: AppRecord.LevelClock] {
         guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
         var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
@@ -75,7 +77,9 @@ extension DeviceCore {
                 if clock.isOver {
                     clock.said = nil
                 } else if wish.neededCode == nil || clock.isCodeAccepted {
-                    clock.said = own
+                    // Whoever types a code has it from somebody who has confirmed the level.
+                    let isStricter = own.level < app.logLevel || own.isWithin(clock.said)
+                    if mayLoosen || clock.isCodeAccepted || isStricter { clock.said = own }
                 } else if clock.said?.level.isSensitive == true {
                     clock.said = nil
                 }
@@ -179,6 +183,13 @@ extension LogLevelWish {
 extension AppRecord.LevelClock.Said {
     fileprivate init(_ wish: LogLevelWish, from start: Int64) {
         self.init(level: wish.level, end: wish.duration.map { start + $0 * 1_000 }, notAfter: wish.notAfter)
+    }
+
+    /// No more detailed, and no longer.
+    fileprivate func isWithin(_ other: Self?) -> Bool {
+        guard let other else { return level <= .status }
+        return level <= other.level && (end ?? .max) <= (other.end ?? .max)
+            && (notAfter?.milliseconds ?? .max) <= (other.notAfter?.milliseconds ?? .max)
     }
 
     fileprivate func isOver(_ running: Int64, _ wall: Timestamp) -> Bool {

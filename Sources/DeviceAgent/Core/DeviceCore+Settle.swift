@@ -18,6 +18,13 @@ extension DeviceCore {
             self.problem = problem
         }
 
+        /// The time of the level that is in force is over.
+        init(expired level: PolicyRecord) {
+            value = .default(of: .logLevel)
+            (source, revision) = (level.decidedBy, level.received)
+            outcome = .expired
+        }
+
         /// How it is reported where the agent itself applies it.
         var report: (outcome: Outcome, message: String?) {
             guard let problem else { return (outcome, message) }
