@@ -1,6 +1,6 @@
 package import FleetProtocol
 
-/// How far a store has come. Neither ever goes back: a store that is behind where it has been was put back from a copy.
+/// How far a store has come. Within an epoch neither ever goes back: a store that is behind where it has been was put back from a copy.
 package struct StorePosition: Hashable, Sendable, LosslessStringConvertible {
     /// The newest revision that was given out.
     package let latest: Revision
@@ -24,5 +24,8 @@ package struct StorePosition: Hashable, Sendable, LosslessStringConvertible {
     /// `1 42 7`: epoch, revision, session.
     package var description: String { "\(latest.epoch) \(latest.number) \(session)" }
 
-    func isBehind(_ other: Self) -> Bool { latest < other.latest || session < other.session }
+    /// An epoch that is later began in a store that was put back, with the sessions of its copy: it is not behind.
+    func isBehind(_ other: Self) -> Bool {
+        latest < other.latest || latest.epoch == other.latest.epoch && session < other.session
+    }
 }
