@@ -18,7 +18,7 @@ final class AppProcess {
     private var link: LinkNumber?
     private var isPumpDue = false
     /// It has a delegate at present.
-    private var isAttended = true
+    private(set) var isAttended = true
     private var lastUp: Int64 = 0
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
@@ -285,16 +285,23 @@ final class AppProcess {
     /// Its delegate is gone for a while.
     private func lookAway() {
         guard isAttended else { return }
+        turnAway()
+        let launch = launch
+        world.after(world.noise.milliseconds(10...20_000)) { [unowned self] in
+            if self.launch == launch { turnBack() }
+        }
+    }
+
+    func turnAway() {
         world.say(name, "has no delegate")
         isAttended = false
         // Of its retirement it may hear only what has come of it since.
         isRetiring = false
-        let launch = launch
-        world.after(world.noise.milliseconds(10...20_000)) { [unowned self] in
-            guard self.launch == launch else { return }
-            isAttended = true
-            pumpLater()
-        }
+    }
+
+    func turnBack() {
+        isAttended = true
+        pumpLater()
     }
 
     private func finish(_ call: AppSession.Call) {
@@ -389,6 +396,9 @@ final class AppProcess {
             return effects
         }
     }
+
+    /// Its agent knows no more of what it was called with.
+    func forgetCalls() { called = [:] }
 
     /// What the app was called with last is what it would read: it need not look.
     func checkCalled() {

@@ -97,6 +97,8 @@ final class Broker {
     private(set) var isUp = true
     private(set) var crashes = 0
     private(set) var connections: [Connection] = []
+    /// The broker has left them, and their clients do not know it yet.
+    private var halfOpen: [Connection] = []
     private(set) var retained: [String: Retained] = [:]
     private var saved: [String: Retained] = [:]
     /// What was saved before, the newest last.
@@ -119,6 +121,7 @@ final class Broker {
     func takeApart() {
         for connection in connections { connection.isBrokerThere = false }
         connections = []
+        halfOpen = []
     }
 
     // MARK: Connections
@@ -183,14 +186,28 @@ final class Broker {
         }
     }
 
+    /// Nothing of it may come through: then the client finds that nobody answers any more.
     private func tellLoss(of connection: Connection) {
         guard connection.isClientThere else { return }
-        world.after(world.delay()) { [unowned self] in
-            guard connection.isClientThere else { return }
-            connection.isClientThere = false
-            world.say(connection.client.name, "has lost the broker")
-            connection.client.lost(connection)
+        halfOpen.append(connection)
+        let isSilent = !world.isCalm && world.noise.chance(5)
+        world.after(isSilent ? world.noise.milliseconds(1_000...60_000) : world.delay()) { [unowned self] in
+            finish(connection)
         }
+    }
+
+    private func finish(_ connection: Connection) {
+        halfOpen.removeAll { $0 === connection }
+        guard connection.isClientThere else { return }
+        connection.isClientThere = false
+        world.say(connection.client.name, "has lost the broker")
+        connection.client.lost(connection)
+    }
+
+    /// Whoever still thinks that a connection stands is told.
+    func calm() {
+        start()
+        for connection in halfOpen { finish(connection) }
     }
 
     // MARK: Its process

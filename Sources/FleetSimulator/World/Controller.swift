@@ -364,6 +364,8 @@ final class Controller: BusClient {
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects)
+        // As well it may have died between two transactions, before it has said anything.
+        if isFull, world.noise.chance(30) { return crash() }
         perform(effects, running, isFull)
         if let before, world.noise.chance(25) {
             store = before

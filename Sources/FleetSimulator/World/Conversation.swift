@@ -1,4 +1,5 @@
 import AppConnect
+import DeviceAgent
 import FleetProtocol
 
 /// What an agent has told an app, and what the app has said of it, as somebody at the link between them knows it.
@@ -18,6 +19,14 @@ struct Conversation {
     private var unsupported: Set<Policy> = []
     /// The agent knows it, and has not stored it yet.
     private var unstored: [Delivery] = []
+
+    init() {}
+
+    /// With an agent that knows no more of it than its store does.
+    init(_ known: AppRecord) {
+        install = known.install
+        (hadReady, isReadyStored) = (known.wasReady, known.wasReady)
+    }
 
     mutating func stored() {
         for delivery in unstored { settled[delivery.kind] = delivery }

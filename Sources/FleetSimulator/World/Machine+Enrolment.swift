@@ -41,6 +41,7 @@ extension Machine {
         world.controller.enrolments[id] = enrollment.incarnation
         world.controller.watch.forget(id)
         world.broker.end(allOf: user)
+        isOneAgain()
         if enrolment == .replaced { begin() }
         world.after(100) { [unowned self] in startAgent() }
     }

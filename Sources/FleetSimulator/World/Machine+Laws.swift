@@ -138,7 +138,7 @@ extension Machine {
             case .document(let address, let wire?):
                 checkAge(wire, at: address)
                 checkAccepted(wire, at: address)
-            case .document(let address, nil): watch.wishes.documents[address] = nil
+            case .document(let address, nil): watch.wishes.note(nil, at: address)
             case .mark(let address, let mark): checkForward(mark.revision, at: address)
             default: break
             }
@@ -249,7 +249,7 @@ extension Machine {
         else { return }
         let revision = document.revision
         watch.heard(revision)
-        watch.wishes.documents[address] = Watch.LevelWishes.Document(document)
+        watch.wishes.note(document, at: address)
         checkForward(revision, at: address)
         if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
             world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")

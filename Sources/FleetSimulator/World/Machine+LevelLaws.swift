@@ -52,9 +52,9 @@ extension Machine {
 
     private func decidingLevel(of app: AppRecord) -> (Watch.LevelWishes.Key, Watch.LevelWishes.Document)? {
         let record = app[.logLevel]
-        guard let source = record.source, let document = watch.wishes.documents[source],
-            document.revision == record.received
-        else { return nil }
+        guard let source = record.source, let document = watch.wishes.seen[source]?[record.received] else {
+            return nil
+        }
         return (Watch.LevelWishes.Key(app: app.id, address: source, change: document.change), document)
     }
 }
@@ -84,11 +84,18 @@ extension Watch {
             let change: Revision
         }
 
-        var documents: [Address: Document] = [:]
+        private(set) var documents: [Address: Document] = [:]
+        /// All that ever came, by revision: one may be in force while the next one waits.
+        private(set) var seen: [Address: [Int64: Document]] = [:]
         var records: [AppID: PolicyRecord] = [:]
         /// Those whose time is over, and those whose code was typed.
         var over: Set<Key> = []
         var typed: Set<Key> = []
+
+        mutating func note(_ document: DesiredDocument?, at address: Address) {
+            documents[address] = document.flatMap(Document.init)
+            if let kept = documents[address] { seen[address, default: [:]][kept.revision] = kept }
+        }
 
         func isTyped(_ level: LogLevel, for app: AppID) -> Bool {
             typed.contains { key in

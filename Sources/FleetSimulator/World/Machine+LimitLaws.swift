@@ -107,6 +107,8 @@ extension Machine {
     func checkOutOfContact(_ app: AppRecord, was old: AppRecord) {
         guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack else { return }
         guard let contact = watch.contact else {
+            // What one that was two has heard is not known.
+            if oneSince > 1 { return }
             return world.fail(.limits, "\(name)/\(app.id): out of contact, and there has been none")
         }
         let most = watch.apart(contact, at: runningTime).most

@@ -15,6 +15,8 @@ final class Machine: BusClient {
     private var image: DeviceDisk?
     /// An image was put back, or a copy has run beside it: this device has been two.
     var wasPutBack = false
+    /// From this incarnation on it is one alone.
+    private(set) var oneSince: Int64 = 1
     /// It was taken out of the fleet, and has not been enrolled again.
     var isRemoved = false
     /// The controller is still to be told of it.
@@ -199,6 +201,16 @@ final class Machine: BusClient {
         world.after(500) { [unowned self] in startAgent() }
     }
 
+    /// As another incarnation it speaks for itself alone. What it did before was another's as well.
+    func isOneAgain() {
+        guard wasPutBack else { return }
+        wasPutBack = false
+        oneSince = enrollment.incarnation
+        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+        watch.begin(on: disk.state)
+        for app in apps { app.forgetCalls() }
+    }
+
     /// The clock is right, the disk has room, the agent and the apps run. One that was put back is enrolled again.
     func calm() {
         effectsLeft = nil
@@ -211,7 +223,7 @@ final class Machine: BusClient {
             enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
             enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
             world.controller.enrolments[id] = enrollment.incarnation
-            watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+            isOneAgain()
         }
         startAgent()
         connect()

@@ -109,6 +109,25 @@ struct Watch {
         return watch
     }
 
+    /// It goes on with what somebody else has put on the disk.
+    mutating func begin(on state: DeviceState) {
+        levels = state.apps.mapValues(\.logLevel)
+        conversations = state.apps.mapValues(Conversation.init)
+        waiting = state.events.map(Self.key)
+        kept = Set(waiting)
+        for (address, wire) in state.documents {
+            guard let signed = try? SignedDocument(wire: wire),
+                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+            else { continue }
+            wishes.note(document, at: address)
+        }
+        for app in state.apps.values {
+            for (address, clock) in app.levelClocks where clock.isCodeAccepted {
+                wishes.typed.insert(LevelWishes.Key(app: app.id, address: address, change: clock.change))
+            }
+        }
+    }
+
     /// A transaction stands. Returns what is wrong with what it tells.
     mutating func stored(_ changes: [StoreChange], at time: Int64) -> String? {
         var problem: String?

@@ -16,7 +16,8 @@ extension World {
             let isEqual = (1...max(1, key.number)).contains { kept.wire(oldest: $0) == stored }
             if !isEqual { fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored otherwise") }
         }
-        for key in events.keys where key.device == machine.id && !machine.watch.kept.contains(key) {
+        for key in events.keys
+        where key.device == machine.id && key.incarnation >= machine.oneSince && !machine.watch.kept.contains(key) {
             fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored, and there is none")
         }
     }

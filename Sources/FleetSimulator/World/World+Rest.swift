@@ -205,7 +205,7 @@ extension World {
                     .convergence,
                     "\(app.name): the app has \(session.properties[policy]), not \(report.value)")
             }
-            checkAnswer(policy, of: app, session, report)
+            if app.isAttended { checkAnswer(policy, of: app, session, report) }
             if layers.isUnknown(policy, of: app.id), record.latch?.reason != .selfRetired,
                 report.attempt.outcome != .rejected
             {
@@ -253,9 +253,11 @@ extension World {
         guard case .connected = session.connectionState, session.phase == .ready else {
             return fail(.total, "\(app.name) is \(session.phase), \(session.connectionState)")
         }
-        if !app.machine.wasPutBack { app.checkCalled() }
-        if !session.inbox.isEmpty { fail(.ends, "\(app.name) is still to be called: \(session.inbox)") }
-        if app.callbacks.contains(.attempts), app.watch.attemptsCalled != app.watch.attempts {
+        if app.isAttended, !app.machine.wasPutBack { app.checkCalled() }
+        if app.isAttended, !session.inbox.isEmpty {
+            fail(.ends, "\(app.name) is still to be called: \(session.inbox)")
+        }
+        if app.isAttended, app.callbacks.contains(.attempts), app.watch.attemptsCalled != app.watch.attempts {
             fail(.quiet, "\(app.name) was called for \(app.watch.attemptsCalled) of \(app.watch.attempts) attempts")
         }
         let properties = session.properties

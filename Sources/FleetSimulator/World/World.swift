@@ -128,8 +128,8 @@ final class World {
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
         pass(until: now + (schedule.broker == .lossy ? 1_500_000 : 75_000))
         if violation == nil { checkAtRest() }
-        guard violation == nil, let closed else { return violation }
-        closed.open()
+        guard violation == nil, let absent else { return violation }
+        if absent.isClosed { absent.open() } else { absent.turnBack() }
         pass(until: now + 75_000)
         if violation == nil { checkAtRest() }
         return violation
@@ -145,8 +145,8 @@ final class World {
         now = max(now, end)
     }
 
-    /// In some worlds an app stays closed until the rest has come to rest.
-    private lazy var closed: AppProcess? = {
+    /// In some worlds an app stays closed, or without a delegate, until the rest has come to rest.
+    private lazy var absent: AppProcess? = {
         var any = SplitMix64(seed: schedule.seed ^ 0xC105ED)
         guard any.chance(15) else { return nil }
         let machine = machines[any.below(machines.count)]
@@ -160,11 +160,11 @@ final class World {
     private func calm() {
         say("STEP", "the faults stop")
         isCalm = true
-        broker.start()
+        broker.calm()
         controller.calm()
         for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
-        closed?.close()
+        if let absent, absent.wasReady, noise.chance(40) { absent.turnAway() } else { absent?.close() }
         for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
         for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
         // The controller has mended what it was shown while it was there.
