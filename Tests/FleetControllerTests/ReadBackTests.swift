@@ -183,6 +183,27 @@ struct ReadBackTests {
         #expect(try restored.core.store.latest().epoch == 9_000_000_001)
     }
 
+    @Test("what a removed device says, or has left at the broker, stops nothing, whatever it claims to know")
+    func newerRemoved() throws {
+        let world = try world()
+        world.online(till)
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        func claim() {
+            world.online(till, highest: Revision(epoch: 1, number: 77))
+            world.report(.fresh(till, mail, at: world.now).then(.config, from: .all, 77, .applied))
+        }
+        claim()
+        #expect(!world.retained.keys.contains { $0.contains("till-1/") || $0.hasSuffix("presence/till-1") })
+        world.handle(.disconnected)
+        claim()
+        world.handle(.connected)
+        #expect(!world.retained.keys.contains { $0.contains("till-1/") || $0.hasSuffix("presence/till-1") })
+        #expect(world.stopped == nil)
+        // A later incarnation was not removed.
+        world.online(till, incarnation: 2, highest: Revision(epoch: 1, number: 77))
+        #expect(world.stopped?.contains("knows of revision 77") == true)
+    }
+
     @Test("a device that lies about the epoch keeps nobody else from being heard after the restore")
     func lyingDevice() throws {
         let restored = try World(isRestoring: true)

@@ -83,6 +83,8 @@ struct Collector {
     }
 
     private mutating func collect(_ presence: Presence, of name: DeviceID, isRetained: Bool) throws {
+        let address = Address.presence(.device(name))
+        if try isLeftover(of: name, presence.incarnation, address) { return }
         if let told = presence.highest, presence.state == .online {
             guard isPossible(max(told.epoch, told.number), by: name) else { return }
             highest.rise(to: told)
@@ -92,9 +94,7 @@ struct Collector {
             }
         }
         guard
-            var device = try device(
-                name, incarnation: presence.incarnation, boot: presence.boot,
-                address: .presence(.device(name)))
+            var device = try device(name, incarnation: presence.incarnation, boot: presence.boot, address: address)
         else { return }
         let before = device
         switch presence.state {
@@ -192,6 +192,8 @@ struct Collector {
 
     private mutating func collect(_ status: Status, isRetained: Bool) throws {
         let name = status.device
+        let address = Address.reply(name, status.app, .status)
+        if try isLeftover(of: name, status.order.incarnation, address) { return }
         let received = status.policies.reduce(0) { max($0, $1.received) }
         guard isPossible(received, by: name) else { return }
         highest.number = max(highest.number, received)
@@ -207,14 +209,13 @@ struct Collector {
         }
         guard
             var device = try device(
-                name, incarnation: status.order.incarnation, boot: status.order.boot,
-                address: .reply(name, status.app, .status))
+                name, incarnation: status.order.incarnation, boot: status.order.boot, address: address)
         else { return }
         // Dropped with the disk that it was on, and given back by a broker.
         if isRetained, status.order.incarnation < device.incarnation,
             try transaction.order(of: status.app, on: device) == nil
         {
-            leftovers.append(.reply(name, status.app, .status))
+            leftovers.append(address)
             return
         }
         let before = device
@@ -262,19 +263,23 @@ struct Collector {
 
     // MARK: The device that speaks
 
-    /// The device's row, made when it is new; nil for one that was removed, and for what an incarnation that was removed has
-    /// left at a broker: its `address` is to be cleared. Events have none: a device keeps those of its earlier incarnations.
+    /// Whether an incarnation that was removed says this, or has left it at a broker: its `address` is to be cleared,
+    /// and what it claims to know counts for nothing.
+    private mutating func isLeftover(of name: DeviceID, _ incarnation: Int64, _ address: Address) throws -> Bool {
+        let known = try transaction.device(name)
+        guard incarnation < known?.enrolled ?? .max, try transaction.wasRemoved(name, incarnation: incarnation) else {
+            return false
+        }
+        leftovers.append(address)
+        return true
+    }
+
+    /// The device's row, made when it is new; nil for one that is removed: its `address` is to be cleared. Events have
+    /// none: a device keeps those of its earlier incarnations.
     private mutating func device(
         _ name: DeviceID, incarnation: Int64, boot: Int64, address: Address?
     ) throws -> DeviceRow? {
-        let known = try transaction.device(name)
-        if let address, incarnation < known?.enrolled ?? .max,
-            try transaction.wasRemoved(name, incarnation: incarnation)
-        {
-            leftovers.append(address)
-            return nil
-        }
-        if let known { return known }
+        if let known = try transaction.device(name) { return known }
         if let removed = try transaction.removedIncarnation(of: name) {
             guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
                 if let address { leftovers.append(address) }
