@@ -1,4 +1,6 @@
 import FleetProtocol
+import Foundation
+import TestSupport
 import Testing
 
 @testable import FleetController
@@ -39,6 +41,39 @@ struct RequestTests {
         try world.apply(notes, "all", .config, #"{"values":{}}"#)
         #expect(try world.ask(.delete, deletion, id: second) == refused)
         #expect(world.document(.desired(.all, notes, .config))?.isTombstone == false)
+    }
+
+    @Test("what state or clock have refused stays refused for its id, also by a controller that was started again")
+    func refusedBefore() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            let world = try World(path: path)
+            world.connect()
+            for number in 0..<DesiredChange.maximumGroups {
+                try world.body(.groupSet, #"{"group":"g\#(number)","devices":["till-1"]}"#)
+            }
+            let (oneMore, early) = (RandomID.random(), RandomID.random())
+            let notAfter = world.now.advanced(bySeconds: 86_401)
+            func ask() throws -> [Response] {
+                [
+                    try world.ask(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#, id: oneMore),
+                    try world.ask(.apply, Self.change, id: early, notAfter: notAfter),
+                ]
+            }
+            let refused = try ask()
+            let codes: [Response.Failure.Code] = refused.compactMap {
+                if case .failure(let failure) = $0.result { failure.code } else { nil }
+            }
+            #expect(codes == [.invalid, .invalid])
+            // Now both could be done.
+            try world.body(.groupDelete, #"{"group":"g0"}"#)
+            world.pass(seconds: 2)
+            try world.restart(path: path)
+            world.connect()
+            #expect(try ask() == refused)
+            #expect(try world.store.groups(of: till).count == DesiredChange.maximumGroups - 1)
+            #expect(try world.body(.policies, "{}")["policies"] == [])
+        }
     }
 
     @Test("viewers read, and change nothing")

@@ -44,7 +44,7 @@ extension ControllerCore {
             return answer
         } catch let error as Response.Failure {
             let response = refusal(error, of: request, key)
-            if verb.isChange, error.code == .conflict || error.code == .notFound || error.code == .expired {
+            if verb.isChange, error.isKept {
                 do {
                     try store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
                 } catch let error as FleetStore.NotTogether {
@@ -144,5 +144,14 @@ extension Response.Failure {
     init(_ error: FleetProtocolError) {
         self.init(
             error.code == .tooLarge ? .tooLarge : .invalid, error.message, at: error.path.isEmpty ? nil : error.path)
+    }
+
+    /// Whether the store keeps it for the same change that comes again behind a restart: what the fleet's state or the
+    /// clock has refused is not done later. Who may change anything stays so, and a disk that is full keeps nothing.
+    fileprivate var isKept: Bool {
+        switch code {
+        case .invalid, .conflict, .notFound, .tooLarge, .expired: true
+        case .forbidden, .unavailable: false
+        }
     }
 }
