@@ -94,6 +94,10 @@ struct LiveFeedTests {
         var feed = LiveFeed(fleet: Self.fleet)
         let address = Address.reply(Self.device, Self.app, .event)
         #expect(lines(&feed, address, Array("{".utf8)).first?.hasPrefix("unreadable event: ") == true)
+        let newer =
+            #"{"v":1,"device":"till-1","app":"com.example.mail","incarnation":1,"boot":1,"number":1,"oldest":1,"#
+            + #""at":"2027-01-15T08:00:00.000Z","event":"exploded"}"#
+        #expect(lines(&feed, address, Array(newer.utf8)).first?.contains("event: unknown value 'exploded'") == true)
         #expect(lines(&feed, address, []) == [])
         #expect(feed.handle(topic: "other", payload: [1], at: Self.now) == [])
     }

@@ -31,6 +31,31 @@ struct DeviceTests {
         #expect(try marks(world).last == EventMark(incarnation: 1, boot: 1, number: 3))
     }
 
+    @Test("what a newer agent tells of is stored as it came, and nothing behind it waits for it")
+    func newerEvents() throws {
+        let world = try World()
+        world.connect()
+        func tell(_ reply: Address.Reply, _ number: Int64, _ rest: String) -> [UInt8] {
+            let text =
+                #"{"v":1,"device":"till-1","app":"\#(mail)","incarnation":1,"boot":1,"number":\#(number),"oldest":1,"#
+                + #""at":"\#(world.now)",\#(rest)}"#
+            world.receive(.reply(till, mail, reply), Array(text.utf8))
+            return Array(text.utf8)
+        }
+        let told = [
+            tell(.event, 1, #""event":"exploded","with":{"force":3}"#),
+            tell(.event, 2, #""event":"blocked","action":"dance""#),
+            tell(.logLevel, 3, #""old":"status","new":"trace","why":"mood""#),
+            tell(.event, 4, #""event":"ready""#),
+        ]
+        world.pass(seconds: 1)
+        #expect(try marks(world).last?.number == 4)
+        #expect(try Set(world.store.events().values) == Set(told))
+        // Without its number nothing can be said of it.
+        _ = tell(.event, 0, #""event":"ready""#)
+        #expect(try world.store.events().count == 4)
+    }
+
     @Test("the mark stops before a gap; what the device has dropped is named")
     func gaps() throws {
         let world = try World()

@@ -150,14 +150,15 @@ extension Report {
             self = .status(
                 try Status(wire: payload, device: device, app: app, known: &known), isRetained: message.isRetained)
         case .reply(let device, let app, .event):
-            let event = try AppEvent(wire: payload, device: device, app: app)
+            // Refused for what only a newer controller knows, all that is numbered behind it would wait for it.
+            let event = try? AppEvent(wire: payload, device: device, app: app)
+            let header = try event?.header ?? EventHeader(wire: payload, device: device, app: app)
             self = .event(
-                EventRecord(header: event.header, kind: event.kind.rawValue, body: payload),
+                EventRecord(header: header, kind: event?.kind.rawValue ?? "unknown", body: payload),
                 isRetained: message.isRetained)
         case .reply(let device, let app, .logLevel):
-            let change = try LogLevelChange(wire: payload, device: device, app: app)
-            self = .event(
-                EventRecord(header: change.header, kind: "logLevel", body: payload), isRetained: message.isRetained)
+            let header = try EventHeader(wire: payload, device: device, app: app)
+            self = .event(EventRecord(header: header, kind: "logLevel", body: payload), isRetained: message.isRetained)
         default: return nil
         }
     }

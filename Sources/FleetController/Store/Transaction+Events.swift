@@ -4,7 +4,7 @@ import GRDB
 /// An event or log-level change, as it is stored.
 struct EventRecord: Hashable, Sendable {
     let header: EventHeader
-    /// `blocked`, `ready`…, or `logLevel`.
+    /// `blocked`, `ready`…, `logLevel`, or `unknown` where a newer agent tells of something else.
     let kind: String
     let body: [UInt8]
 }

@@ -75,3 +75,14 @@ package struct EventHeader: Hashable, Sendable {
         }
     }
 }
+
+extension EventHeader {
+    /// That of an event or log-level change, whatever else it says: a newer agent may tell of what is not known here.
+    package init(wire: [UInt8], device: DeviceID, app: AppID) throws {
+        var members = Members()
+        try JSONReader.read(wire, limit: AppEvent.maximumSize) { reader in
+            try reader.object { name, value in try members.read(name, &value) }
+        }
+        self = try members.header(device: device, app: app)
+    }
+}
