@@ -114,6 +114,28 @@ struct DeviceTests {
         #expect(world.topics(of: "/hello/").count == 2)
     }
 
+    @Test("a device that says again that it is there has missed its hello, and has one more: one a heartbeat at most")
+    func lostHello() throws {
+        let world = try World()
+        world.connect()
+        // Its turn in the round is far.
+        for number in 10..<34 { world.online(DeviceID(unchecked: "till-\(number)")) }
+        let last = DeviceID(unchecked: "till-9")
+        let connection = RandomID.random()
+        func hellos() -> Int { world.topics(of: "/hello/till-9").count }
+        // A broker may double each.
+        for _ in 0..<2 { world.online(last, connection: connection) }
+        #expect(hellos() == 1)
+        world.pass(seconds: 60)
+        #expect(hellos() == 1)
+        world.online(last, connection: connection)
+        #expect(hellos() == 2)
+        // It answers that one, and gets no other for it.
+        for _ in 0..<2 { world.online(last, connection: connection) }
+        world.pass(seconds: 60)
+        #expect(hellos() == 2)
+    }
+
     /// What the hellos to a device have told it to be lost, since the last look.
     private func lost(_ world: World) throws -> [Set<Hello.Lost>] {
         defer { world.published = [] }

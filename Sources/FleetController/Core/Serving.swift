@@ -8,6 +8,8 @@ struct Serving {
         let incarnation: Int64
         let boot: Int64
         var lost: Set<Hello.Lost> = []
+        /// Behind how many heartbeats it went.
+        var beats = 0
 
         init(_ presence: Presence) {
             connection = presence.connection
@@ -52,8 +54,12 @@ struct Serving {
         return collector.lost.filter { tell($0.key, $0.value.presence, lost: $0.value.lost) }.keys.sorted()
     }
 
+    /// A device says that it is there, and its connection has a hello. One that says so again behind a later heartbeat may
+    /// have missed that, and has another: one a heartbeat at most, for it says so too when it answers.
     mutating func greet(_ device: DeviceID, _ presence: Presence) {
-        guard greeted[device]?.connection != presence.connection else { return }
+        if let had = greeted[device], had.connection == presence.connection {
+            guard had.beats < beats, waiting[device] == nil else { return }
+        }
         waiting[device] = Greeting(presence)
     }
 
@@ -104,6 +110,7 @@ struct Serving {
         for (device, greeting) in taken {
             waiting[device] = nil
             greeted[device] = greeting
+            greeted[device]?.beats = beats
         }
         return taken.map { ($0.key, $0.value) }
     }
