@@ -91,6 +91,26 @@ struct DesiredStateTests {
         #expect(world.retained[world.identity.topic(address)] == nil)
     }
 
+    @Test("a tombstone is not forgotten while its topic cannot be cleared")
+    func tombstonesAway() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#)
+        let topic = world.identity.topic(.desired(.all, mail, .config))
+        let latest = try world.store.latest()
+        world.pass(seconds: 92 * 86_400)
+        world.handle(.disconnected)
+        for _ in 1...8 { world.pass(seconds: 3_600) }
+        world.handle(.connected)
+        #expect(world.retained[topic] != nil)
+        world.pass(seconds: 3_600)
+        #expect(world.retained[topic] == nil)
+        world.connect()
+        #expect(world.retained[topic] == nil)
+        #expect(try world.store.latest() == latest, "nobody has changed anything")
+    }
+
     @Test("history says who changed what, why, from what and to what, the newest first")
     func history() throws {
         let world = try World()

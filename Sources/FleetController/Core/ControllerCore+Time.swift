@@ -138,16 +138,18 @@ extension ControllerCore {
     }
 
     private mutating func keepHouse(_ turn: inout Turn) throws {
+        let isServing = phase.serving != nil
         let forgotten = try store.transaction { transaction in
             try transaction.dropUnused(at: turn.now)
             // Not by a clock that somebody has just set to another year.
             guard schedule.isEven(for: Self.evenTime, at: turn.now) else { return [] as [Address] }
             try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))
+            // With its topic: left there alone, a tombstone is found at the next connection, and issued anew.
+            guard isServing else { return [] as [Address] }
             let old = try transaction.tombstones(issuedBefore: turn.now.advanced(bySeconds: -Self.tombstoneLife))
             for address in old { try transaction.removeDocument(at: address) }
             return old
         }
-        guard case .serving = phase else { return }
         for address in forgotten { turn.publish(identity.topic(address), [], retain: true) }
     }
 }
