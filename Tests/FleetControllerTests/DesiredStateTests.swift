@@ -191,6 +191,28 @@ struct DesiredStateTests {
         #expect(limits["warnings"]?.arrayValue?.count == 2)
     }
 
+    @Test("whoever takes a device out of a group that retires an app, or deletes the group, is warned")
+    func retiredGroup() throws {
+        let world = try World()
+        world.connect()
+        func warnings(_ verb: Verb, _ body: String) throws -> [String] {
+            try world.body(verb, body)["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        }
+        world.online(till)
+        world.online(till2)
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1","till-2"]}"#)
+        try world.apply(notes, "group/kiosk", .auth, #"{"state":"authorized"}"#)
+        #expect(try warnings(.groupSet, #"{"group":"kiosk","remove":["till-2"]}"#) == [])
+        try world.apply(mail, "group/kiosk", .auth, #"{"state":"retired"}"#)
+        #expect(try warnings(.groupSet, #"{"group":"kiosk","priority":7,"add":["till-2"]}"#) == [])
+        let left = try warnings(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
+        #expect(left.count == 1)
+        #expect(left.first?.hasPrefix("com.example.mail is retired by group/kiosk: a device that leaves it") == true)
+        let deleted = try warnings(.groupDelete, #"{"group":"kiosk"}"#)
+        #expect(deleted.count == 1)
+        #expect(deleted.first?.hasPrefix("deleting the retirement of com.example.mail for group/kiosk") == true)
+    }
+
     @Test("groups and memberships are documents; deleting a group withdraws what it said")
     func groups() throws {
         let world = try World()

@@ -35,7 +35,7 @@ extension DesiredChange {
                     continue
                 }
                 isFound = true
-                try warn(aboutDeleting: document, of: selector)
+                try warn(aboutDeleting: document)
                 let tombstone = try issue(.tombstone, at: document.address)
                 results.append(
                     ChangeResult(
@@ -96,13 +96,13 @@ extension DesiredChange {
         }
     }
 
-    private mutating func warn(aboutDeleting document: StoredDocument, of selector: DocumentSelector) throws {
-        guard case .desired(_, _, .auth) = document.address else { return }
-        try warnOfRetirement(of: selector.app, besides: selector.layer)
+    mutating func warn(aboutDeleting document: StoredDocument) throws {
+        guard case .desired(let layer, let app, .auth) = document.address else { return }
+        try warnOfRetirement(of: app, besides: layer)
         if document.isRetired {
             warn(
-                "deleting the retirement of \(selector.app) for \(selector.layer) releases an app that was retired only where"
-                    + " another auth document that was changed after it decides")
+                "deleting the retirement of \(app) for \(layer) releases an app that was retired only where another"
+                    + " auth document that was changed after it decides")
         }
     }
 

@@ -27,10 +27,12 @@ extension DesiredChange {
                 warn("the device \(device) is not known: it was never enrolled or seen")
             }
         }
-        for device in present.subtracting(wanted).sorted() {
+        let leaving = present.subtracting(wanted)
+        for device in leaving.sorted() {
             try transaction.setMember(device, of: group, false)
             try issueMembership(of: device)
         }
+        if !leaving.isEmpty { try warn(aboutLeaving: .group(group)) }
     }
 
     /// Withdraws what a group says, and takes its members out of it.
@@ -43,9 +45,19 @@ extension DesiredChange {
             try issueMembership(of: device)
         }
         for document in try transaction.documents(on: .group(group)) where !document.isTombstone {
+            try warn(aboutDeleting: document)
             try issue(.tombstone, at: document.address)
         }
         try transaction.removeGroup(group)
+    }
+
+    private mutating func warn(aboutLeaving layer: Layer) throws {
+        for document in try transaction.documents(on: layer) where document.isRetired {
+            guard case .desired(_, let app, _) = document.address else { continue }
+            warn(
+                "\(app) is retired by \(layer): a device that leaves it releases the app only where another auth"
+                    + " document that was changed after that decides")
+        }
     }
 
     private mutating func issueMembership(of device: DeviceID) throws {
