@@ -422,6 +422,33 @@ struct DeviceTests {
         #expect(try state(world) == "online")
     }
 
+    @Test("a device that came and went while the controller was away is offline, by what the broker has kept of it")
+    func cameAndWent() throws {
+        let world = try World()
+        world.connect()
+        func state() throws -> JSONValue? {
+            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["state"]
+        }
+        world.online(till)
+        world.handle(.disconnected)
+        world.offline(till, connection: .random())
+        world.handle(.connected)
+        #expect(try state() == "offline")
+        world.online(till, boot: 2)
+        #expect(try state() == "online")
+        // A broker with an old database.
+        world.handle(.disconnected)
+        world.offline(till, connection: .random())
+        world.handle(.connected)
+        #expect(try state() == "unknown")
+        // Who has spoken on this connection is there, whatever is shown behind it.
+        world.report(.fresh(till, mail, boot: 2, at: world.now))
+        let will = Presence(
+            state: .offline, incarnation: 1, boot: 2, connection: .random(), since: world.now, agent: "1.0", apps: [])
+        world.receive(.presence(.device(till)), will.json, isRetained: true)
+        #expect(try state() == "online")
+    }
+
     @Test("heartbeats come every minute, with times that rise also when the clock is set back")
     func heartbeats() throws {
         let world = try World()

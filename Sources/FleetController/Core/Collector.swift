@@ -99,7 +99,7 @@ struct Collector {
         let before = device
         switch presence.state {
         case .online: try noteOnline(presence, &device, isRetained: isRetained)
-        case .offline: noteOffline(presence, &device)
+        case .offline: noteOffline(presence, &device, isRetained: isRetained)
         }
         if device != before { try transaction.update(device) }
     }
@@ -142,9 +142,14 @@ struct Collector {
         }
     }
 
-    private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow) {
-        // The will of an earlier connection says nothing about the present one.
-        if let connection = device.connection, connection != presence.connection { return }
+    private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) {
+        // The will of an earlier connection says nothing about the present one. But what a broker has kept of a device
+        // that nobody has heard since is its last word: it came and went while the controller was away.
+        if let connection = device.connection, connection != presence.connection {
+            guard isRetained, device.connectivity(in: session) == .unknown,
+                !isBefore(presence.incarnation, presence.boot, device)
+            else { return }
+        }
         let name = device.name
         if !device.isOffline {
             device.state = Connectivity.offlineState
