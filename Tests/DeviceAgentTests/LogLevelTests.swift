@@ -43,6 +43,36 @@ struct LogLevelTests {
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
 
+    @Test("a newer document that is not certain yet makes the level before it no longer, and is followed once it is")
+    func newerWaits() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let all = Address.desired(.all, mail, .logLevel)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info, duration: 600)))
+        try device.disconnect()
+        try device.restart()
+        device.underWay = []
+        try device.connect()
+        try device.say(all, try device.fleet.document(all, .level(LogLevelWish(level: .info))))
+        let before = try device.status(mail)[.logLevel]
+        try device.wait(300)
+        #expect(try device.status(mail).logLevel == .info)
+        try device.wait(301)
+        #expect(try device.status(mail).logLevel == .status)
+        let after = try device.status(mail)[.logLevel]
+        #expect(after.attempt.outcome == .expired)
+        #expect(after.received == before.received)
+        // A stricter one needs nobody's leave.
+        try device.say(all, try device.fleet.document(all, .level(LogLevelWish(level: .error))))
+        #expect(try device.status(mail).logLevel == .error)
+        try device.disconnect()
+        device.underWay = nil
+        try device.connect()
+        try device.say(all, try device.fleet.document(all, .level(LogLevelWish(level: .info))))
+        #expect(try device.status(mail).logLevel == .info)
+    }
+
     @Test("a level that has ended stays ended: no clock that is set back, no other group and no restart begins it anew")
     func ended() throws {
         var device = try TestDevice()

@@ -20,6 +20,7 @@ extension DeviceCore {
             guard let old = app.levelClocks[document.address], let new = clocks[document.address] else { return false }
             return new.isOver && !old.isOver || new.change == old.change && new.said == nil && old.said != nil
         }
+        let isOver = isOver(app, documents, clocks, at: now)
         if clocks != app.levelClocks {
             app.levelClocks = clocks
             // A running time that went back to before a level's start would make the level last longer.
@@ -31,7 +32,7 @@ extension DeviceCore {
         let current = app[.logLevel]
         let isSameDocument = next.decision.source == current.decidedBy && next.decision.revision == current.received
         if !mayLoosen, !isSameDocument {
-            if isOver(current, of: app, documents) {
+            if isOver {
                 next = LevelDecision(decision: Decision(expired: current))
             } else if !next.decision.value.isTightening(of: current.value) {
                 return
@@ -46,13 +47,16 @@ extension DeviceCore {
 
     /// Whether the time of the level in force has ended. What is not certain yet does not take its place: until then it is the
     /// default.
-    private func isOver(_ current: PolicyRecord, of app: AppRecord, _ documents: [KeptDocument]) -> Bool {
+    private func isOver(
+        _ app: AppRecord, _ documents: [KeptDocument], _ clocks: [Address: AppRecord.LevelClock], at now: Now
+    ) -> Bool {
+        let current = app[.logLevel]
         guard current.attempt.outcome == .applied,
-            let document = documents.first(where: { $0.source == current.decidedBy }),
-            let clock = app.levelClocks[document.address]
+            let document = documents.first(where: { $0.source == current.decidedBy })
         else { return false }
-        // A newer document at its address waits: then that says what it said, as long as it would have.
-        return document.revision.number == current.received ? clock.isOver : clock.said == nil
+        if document.revision.number == current.received { return clocks[document.address]?.isOver == true }
+        // A newer one at its address waits, and says until now what was said there before.
+        return app.levelClocks[document.address]?.said?.isOver(state.running.total, now.wall) == true
     }
 
     /// When each document's time began, and what it says; kept while its `change` is the same, also while the device is out of

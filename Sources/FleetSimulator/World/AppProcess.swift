@@ -29,10 +29,14 @@ final class AppProcess {
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
     private(set) var watch = AppWatch()
+    /// How often its earlier launches were said to be ready.
+    private(set) var readiesBefore = 0
     /// The policies for which this installation, or the library for it, has answered.
     private(set) var answered: Set<Policy> = []
     /// What this installation was called with last, of each kind: it has kept that, whatever became of the process.
     private var called: [DeliveryKind: Delivery] = [:]
+    /// That has been forgotten since.
+    private var isCalledForLess = false
     /// What this launch calls its library: an update of the app seldom brings another one.
     var sdk: String { "sim/\(launch / 3)" }
 
@@ -70,6 +74,7 @@ final class AppProcess {
         isRetiring = false
         isAttended = true
         watch = AppWatch()
+        readiesBefore = machine.watch.readies[id] ?? 0
         var session = AppSession()
         try? session.start(
             as: Registration(
@@ -127,6 +132,7 @@ final class AppProcess {
         install = .random(using: &world.noise)
         answered = []
         called = [:]
+        isCalledForLess = false
         crash()
     }
 
@@ -392,17 +398,21 @@ final class AppProcess {
             }
             isRetiring = isAttended && (isRetiring || !effects.isEmpty)
             // The app has done that itself.
-            called = [:]
+            forgetCalls()
             return effects
         }
     }
 
     /// Its agent knows no more of what it was called with.
-    func forgetCalls() { called = [:] }
+    func forgetCalls() { (called, isCalledForLess) = ([:], true) }
 
     /// What the app was called with last is what it would read: it need not look.
     func checkCalled() {
         guard let properties = session?.properties else { return }
+        for kind in DeliveryKind.told
+        where kind.callback.map(callbacks.contains) ?? false && called[kind] == nil && !isCalledForLess {
+            world.fail(.kept, "\(name) was never called for \(kind)")
+        }
         for (kind, delivery) in called where !properties.isSame(delivery) {
             guard kind.callback.map(callbacks.contains) ?? true else { continue }
             world.fail(.kept, "\(name) was called last for \(delivery), and its properties say otherwise")
@@ -418,4 +428,10 @@ final class AppProcess {
             return effects
         }
     }
+}
+
+extension DeliveryKind {
+    /// What every installation is called for once at least.
+    fileprivate static let told: [Self] =
+        [.managed, .availability] + Policy.allCases.filter { $0 != .secureServices }.map(Self.policy)
 }

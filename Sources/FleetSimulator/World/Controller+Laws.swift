@@ -10,6 +10,8 @@ struct PresenceWatch {
     private(set) var presentSince: [DeviceID: Int64] = [:]
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
+    /// As which incarnation each of them has spoken last.
+    private var incarnations: [DeviceID: Int64] = [:]
     /// Of which start of theirs the newest reports are.
     private var starts: [DeviceID: ReportOrder] = [:]
     /// Devices that have left their presence at the broker, or have said so since.
@@ -46,6 +48,7 @@ struct PresenceWatch {
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
+                incarnations[device] = said.incarnation
                 if present.updateValue(said, forKey: device)?.connection != said.connection {
                     changed.insert(device)
                     presentSince[device] = now
@@ -72,6 +75,7 @@ struct PresenceWatch {
             guard let incarnation = Machine.number("incarnation", in: payload),
                 let boot = Machine.number("boot", in: payload)
             else { return }
+            incarnations[device] = incarnation
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
             starts[device] = max(starts[device] ?? start, start)
         default: break
@@ -85,6 +89,13 @@ struct PresenceWatch {
         newest[device] = nil
         doubled[device] = nil
         gone.remove(device)
+    }
+
+    /// These are enrolled: what spoke as an earlier incarnation can connect no more.
+    mutating func enrolled(_ enrolments: [DeviceID: Int64]) {
+        for (device, incarnation) in enrolments where incarnations[device] ?? incarnation < incarnation {
+            heard.remove(device)
+        }
     }
 
     mutating func checked() {

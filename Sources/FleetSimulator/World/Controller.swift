@@ -34,6 +34,8 @@ final class Controller: BusClient {
     private var backedUpNote: StorePosition?
     /// A backup was put back, and the controller has not noticed yet.
     private(set) var isFromBackUp = false
+    /// Of the store that was put back.
+    private var epochBefore: Int64 = 0
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
     private(set) var putBacks = 0
@@ -192,6 +194,7 @@ final class Controller: BusClient {
             machine.forgive(lost.keys)
             if machine.isRemoved { machine.isRemovalUnfinished = true }
         }
+        epochBefore = (try? copy.latest().epoch) ?? 0
         let latest = (try? copy.latest().number) ?? 0
         promises = promises.filter { $0.value <= latest }
         based = []
@@ -360,7 +363,8 @@ final class Controller: BusClient {
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
-        case .tick, .enrolments: break
+        case .enrolments(let enrolments): watch.enrolled(enrolments)
+        case .tick: break
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects)
@@ -412,6 +416,8 @@ final class Controller: BusClient {
             case .log(let line):
                 if line.message.hasPrefix("began a new epoch") {
                     if !isRestoring { world.fail(.restored, "it began a new epoch, and nobody had restored it") }
+                    let epoch = (try? store.latest().epoch) ?? 0
+                    if epoch <= epochBefore { world.fail(.restored, "its new epoch is \(epoch), after \(epochBefore)") }
                     isRestoring = false
                     isFromBackUp = false
                 }

@@ -72,6 +72,11 @@ struct DesiredModel {
         where stored[address] != values[address] {
             return "\(address.path) is \(stored[address] ?? "deleted"), and was to be \(values[address] ?? "deleted")"
         }
+        // Tombstones last longer than any world.
+        let known = Set(try store.wishes().map(\.address))
+        if let address = newest.keys.filter({ !known.contains($0) }).min(by: { $0.path < $1.path }) {
+            return "\(address.path) was deleted, and the store has forgotten that"
+        }
         if priorities != groups.mapValues(\.priority) {
             return "the groups are \(priorities), and were to be \(groups.mapValues(\.priority))"
         }
@@ -125,7 +130,8 @@ struct DesiredModel {
 
     /// A change that says from what it was made, and was done: nobody else may have changed that since.
     private func problem(in address: Address, madeFrom revision: Int64) -> String? {
-        guard values[address] != nil, revision < newest[address] ?? 0 || revision == 0 else { return nil }
+        if revision == 0, values[address] == nil { return nil }
+        guard revision < newest[address] ?? 0 || revision == 0 else { return nil }
         return "\(address.path) was changed from \(revision), and stands at \(newest[address] ?? 0) at least"
     }
 
@@ -133,7 +139,10 @@ struct DesiredModel {
         let wanted = Set(request.documents.flatMap(live))
         let told = Set(results.map { Address.desired($0.layer, $0.app, $0.aspect) })
         for address in wanted { values[address] = nil }
-        for result in results { changes[result.revision] = .desired(result.layer, result.app, result.aspect) }
+        for result in results {
+            let address = Address.desired(result.layer, result.app, result.aspect)
+            (changes[result.revision], newest[address]) = (address, result.revision)
+        }
         guard told != wanted else { return nil }
         return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"
     }

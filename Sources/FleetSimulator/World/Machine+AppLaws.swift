@@ -105,6 +105,9 @@ extension Machine {
             case .auth(_, let message): message == "forged"
             default: false
             }
+        if case .auth(let state, "") = value, state != .authorized {
+            world.fail(.total, "\(name)/\(app) is \(state), and nobody says why")
+        }
         if isForged { world.fail(.unforged, "\(name)/\(app) has \(value)") }
     }
 }

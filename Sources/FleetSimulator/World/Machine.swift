@@ -412,6 +412,9 @@ final class Machine: BusClient {
                 later { $0.post(.codeChecked(check, isRight: isRight)) }
             case .log(let entry):
                 watch.noteRefusal(entry)
+                if entry.detail?.hasSuffix("was here with other content") == true, world.controller.wasPutBack {
+                    world.isNumberUsedTwice = true
+                }
                 world.say(name, "logs: \(entry.message) \(entry.detail ?? "") \(entry.app?.text ?? "")")
             }
             guard self.run == run else { return }

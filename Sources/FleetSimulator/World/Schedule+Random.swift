@@ -18,6 +18,13 @@ extension Schedule {
             if random.chance(mixture.pauses) { at += random.milliseconds(20_000...400_000) }
             steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker, mixture)))
         }
+        // Now and then a day passes in the middle: the controller forgets what is old. A copy and its device would spend it
+        // throwing each other off.
+        var days = SplitMix64(seed: seed ^ 0xDA75)
+        let isSmall = devices <= 2 && !steps.contains { if case .clone = $0.action { true } else { false } }
+        if isSmall, days.below(200) == 0 {
+            for index in days.below(count)..<count { steps[index].at += 26 * 3_600_000 }
+        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }

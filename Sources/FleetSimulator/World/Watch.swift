@@ -45,6 +45,8 @@ struct Watch {
     private let maximumEvents: Int
     /// The level that each app's changes have led to.
     private var levels: [AppID: LogLevel] = [:]
+    /// How many events of each app say that it is ready.
+    private(set) var readies: [AppID: Int] = [:]
     var keys: [AppID: Int] = [:]
     /// Apps that get keys in this moment.
     var isMakingKeys: Set<AppID> = []
@@ -76,6 +78,7 @@ struct Watch {
     var answering: Set<AppID> = []
     var wishes = LevelWishes()
     /// Since when each change about a log level decides.
+    private var decidingLevels: [AppID: LevelWishes.Key] = [:]
     private var levelsSince: [LevelWishes.Key: (running: Int64, lost: Int64)] = [:]
 
     /// In this moment.
@@ -135,6 +138,7 @@ struct Watch {
             switch change {
             case .event(let event):
                 let isNew = kept.insert(Self.key(event)).inserted
+                if case .event(let said) = event.body, said.kind == .ready { readies[said.header.app, default: 0] += 1 }
                 promised[Self.key(event)] = event
                 waiting.append(Self.key(event))
                 guard isNew, case .logLevel(let change) = event.body else { continue }
@@ -191,8 +195,10 @@ struct Watch {
 
     mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
 
-    mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64) {
-        if levelsSince[key] == nil { levelsSince[key] = (running, lostTime) }
+    /// - Parameter isAnew: A change that another one had replaced may have come back, by a backup: then its time begins anew.
+    mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64, isAnew: Bool) {
+        let isOther = decidingLevels.updateValue(key, forKey: key.app) != key
+        if levelsSince[key] == nil || isOther && isAnew { levelsSince[key] = (running, lostTime) }
     }
 
     /// In milliseconds of running time, as far as the device knows.

@@ -211,7 +211,7 @@ extension World {
             case 0...2: return DesiredValue(.auth(.authorized, message: variant == 0 ? "" : "Welcome \(variant)."))
             case 3...4:
                 return DesiredValue(.auth(.unauthorized, message: variant == 3 ? "" : "Ask \(variant)."))
-            default: return DesiredValue(.auth(.retired, message: "Gone."))
+            default: return DesiredValue(.auth(.retired, message: Self.needsCode(app) ? "" : "Gone."))
             }
         case .dlp:
             var dlp = DLP()

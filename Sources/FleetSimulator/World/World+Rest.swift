@@ -196,7 +196,8 @@ extension World {
                     "\(app.name): \(policy.rawValue) follows \(report.source?.path ?? "default") at \(report.received),"
                         + " not \(source?.path ?? "default") at \(revision)")
             }
-            if let value, report.value != value {
+            let isOther = value.map { $0 != report.value } ?? false
+            if let value, isOther, policy != .logLevel || !isNumberUsedTwice {
                 return fail(.convergence, "\(app.name): \(policy.rawValue) is \(report.value), not \(value)")
             }
             guard let session = app.session else { continue }
@@ -217,6 +218,11 @@ extension World {
             }
         }
         if let session = app.session { checkProperties(of: app, session, record, layers) }
+        if app.session != nil, app.isAttended, !machine.wasPutBack, machine.oneSince == 1,
+            machine.watch.readies[app.id] ?? 0 <= app.readiesBefore
+        {
+            fail(.kept, "\(app.name): no event says that this launch was ready")
+        }
         if record.latch?.reason == .selfRetired { checkSelfRetired(record, app) }
         if record.authState == .retired, machine.disk.keys[app.id] != nil {
             fail(.erased, "\(app.name) is retired and has keys")

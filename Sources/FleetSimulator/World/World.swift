@@ -38,6 +38,8 @@ final class World {
     var isCalm = false
     /// A hostile broker has shown the controller reports of earlier, as of a device's image.
     var areReportsReplayed = false
+    /// A controller that did not notice that it was put back has given a number to another change as well.
+    var isNumberUsedTwice = false
     private var queue = EventQueue()
     private(set) var violation: Violation?
     private(set) var steps = 0
