@@ -56,6 +56,34 @@ struct LayerTests {
         #expect(try device.status(mail)[.config].source == .desired(.all, mail, .config))
     }
 
+    @Test("what a restored controller has signed again counts also when it was dropped on its way here")
+    func laterEpochDropped() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let own = Address.desired(.device(device.device), mail, .auth)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.publish(own, try device.fleet.document(own, .auth(.unauthorized)))
+        device.fleet.epoch = 2
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        // The broker has it, and has not delivered it.
+        device.retained[own.topic(in: device.fleet.id)] = try device.fleet.document(own, .auth(.unauthorized))
+        device.underWay = []
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(try device.status(mail)[.auth].source == own)
+        while device.underWay?.isEmpty == false {
+            try device.receiveNext()
+            #expect(try device.status(mail)[.auth].source == own)
+        }
+        // That in the place of which nothing was signed goes.
+        device.retained[own.topic(in: device.fleet.id)] = nil
+        device.fleet.epoch = 3
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(try device.status(mail)[.auth].source == nil)
+    }
+
     @Test("among groups the higher priority decides, then the smaller id")
     func priority() throws {
         var device = try TestDevice()

@@ -38,6 +38,10 @@ extension DeviceCore {
         var greetingDueAt: Int64?
         /// The controller's, by its greeting.
         var epoch: Int64?
+        /// The marker behind which the broker has shown all once more since it greeted, in which epoch.
+        var showing: (barrier: Int64, epoch: Int64)?
+        /// The epoch in which it has.
+        var shownIn: Int64?
         /// The epoch and time that the controller said last on this connection.
         var controllerTime: (epoch: Int64, at: Timestamp)?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
@@ -166,7 +170,13 @@ extension DeviceCore {
         case .documents(let apps, let groups):
             retryHeld(at: now)
             fetched(apps, groups: groups, behind: marker.counter, at: now)
-        case .again: retryHeld(at: now)
+        case .again:
+            retryHeld(at: now)
+            guard let showing = session?.showing, showing.barrier == marker.counter else { return }
+            session?.shownIn = showing.epoch
+            forgetEarlierEpochs()
+            followMembership(at: now)
+            settle(state.apps.keys, at: now)
         }
     }
 
@@ -227,11 +237,22 @@ extension DeviceCore {
     }
 
     /// A controller that was restored signs all it knows again before it greets anybody. What is of an earlier epoch by
-    /// then is no wish of its any more, and it cannot withdraw what it does not know of.
+    /// then is no wish of its any more, and it cannot withdraw what it does not know of. A message may have been dropped on
+    /// its way here: the broker shows all once more before anything is forgotten.
     mutating func forgetEarlierEpochs() {
         guard let session, session.isPastFirst, let epoch = session.epoch else { return }
-        for address in layers.addresses(before: epoch) {
-            if case .desired(_, let app, _) = address, !session.fetched.contains(app) { continue }
+        let earlier = layers.addresses(before: epoch).filter { address in
+            if case .desired(_, let app, _) = address { session.fetched.contains(app) } else { true }
+        }
+        guard !earlier.isEmpty else { return }
+        guard session.shownIn == epoch else {
+            if session.showing?.epoch != epoch {
+                fetchAgain()
+                self.session?.showing = (nextBarrier, epoch)
+            }
+            return
+        }
+        for address in earlier {
             set(nil, at: address)
             log(.notice, "forgot a document of an earlier epoch", address.path)
         }

@@ -123,6 +123,8 @@ final class BusSession: Sendable {
             case .connecting: break
             case .connected:
                 logger.info("connected to the broker")
+                // Said since the last one ended, by an agent that did not know that yet.
+                state.outbox = Outbox()
                 handler(.connected(connection: connection.withLock { $0 }))
             case .message(let message): handler(.message(topic: message.topic, payload: message.payload))
             case .published(let packet, let code):
