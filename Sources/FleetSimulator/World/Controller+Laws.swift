@@ -10,7 +10,7 @@ struct PresenceWatch {
     private(set) var presentSince: [DeviceID: Int64] = [:]
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
-    /// As which incarnation each of them has spoken last.
+    /// As which incarnation each of them has spoken at most.
     private var incarnations: [DeviceID: Int64] = [:]
     /// Of which start of theirs the newest reports are.
     private var starts: [DeviceID: ReportOrder] = [:]
@@ -48,7 +48,7 @@ struct PresenceWatch {
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
-                incarnations[device] = said.incarnation
+                incarnations[device] = max(incarnations[device] ?? 0, said.incarnation)
                 if present.updateValue(said, forKey: device)?.connection != said.connection {
                     changed.insert(device)
                     presentSince[device] = now
@@ -75,7 +75,8 @@ struct PresenceWatch {
             guard let incarnation = Machine.number("incarnation", in: payload),
                 let boot = Machine.number("boot", in: payload)
             else { return }
-            incarnations[device] = incarnation
+            // Events may be of an earlier one.
+            incarnations[device] = max(incarnations[device] ?? 0, incarnation)
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
             starts[device] = max(starts[device] ?? start, start)
         default: break

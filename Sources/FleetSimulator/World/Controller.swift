@@ -363,7 +363,9 @@ final class Controller: BusClient {
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
-        case .enrolments(let enrolments): watch.enrolled(enrolments)
+        case .enrolments(let enrolments):
+            // Who is there, a hostile broker decides.
+            if !world.areReportsReplayed { watch.enrolled(enrolments) }
         case .tick: break
         }
         if world.fault != nil { effects = altered(effects) }

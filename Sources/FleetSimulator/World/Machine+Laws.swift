@@ -138,7 +138,7 @@ extension Machine {
             case .document(let address, let wire?):
                 checkAge(wire, at: address)
                 checkAccepted(wire, at: address)
-            case .document(let address, nil): watch.wishes.note(nil, at: address)
+            case .document(let address, nil): watch.endLevels(at: address)
             case .mark(let address, let mark): checkForward(mark.revision, at: address)
             default: break
             }

@@ -12,11 +12,12 @@ extension Machine {
         guard !wasPutBack, !world.isNumberUsedTwice else { return }
         for app in core.state.apps.values {
             guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app),
-                let duration = document.wish.duration, let elapsed = watch.elapsed(key, at: runningTime),
+                let duration = document.wish.duration,
+                let elapsed = watch.elapsed(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack),
                 elapsed >= duration * 1_000 + 2_000
             else { continue }
-            // What is deleted leaves a stricter level until that is certain.
-            if app.logLevel <= .status, watch.wishes.documents[key.address] == nil { continue }
+            // A stricter level than the default may stay until it is certain what comes next.
+            if app.logLevel <= .status, !watch.isCertain(app.id) { continue }
             world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")
         }
     }
@@ -37,8 +38,8 @@ extension Machine {
         {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
-        guard let (key, _) = decidingLevel(of: app) else { return }
-        watch.beginLevel(key, at: runningTime, isAnew: world.controller.wasPutBack)
+        guard let (key, _) = decidingLevel(of: app) else { return watch.endLevel(of: app.id) }
+        watch.beginLevel(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack)
         let isOver = now.attempt.outcome == .expired
         if isOver { watch.wishes.over.insert(key) }
         if now.attempt.outcome == .applied, !world.controller.wasPutBack, watch.wishes.over.contains(key) {

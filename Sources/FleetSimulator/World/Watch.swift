@@ -77,7 +77,7 @@ struct Watch {
     /// Apps that say in this moment what they think of a policy.
     var answering: Set<AppID> = []
     var wishes = LevelWishes()
-    /// Since when each change about a log level decides.
+    /// The changes that decide about log levels, and since when each of them does.
     private var decidingLevels: [AppID: LevelWishes.Key] = [:]
     private var levelsSince: [LevelWishes.Key: (running: Int64, lost: Int64)] = [:]
 
@@ -195,15 +195,24 @@ struct Watch {
 
     mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
 
-    /// - Parameter isAnew: A change that another one had replaced may have come back, by a backup: then its time begins anew.
-    mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64, isAnew: Bool) {
+    /// - Parameter mayBeginAnew: A change that another one had replaced may have come back by a backup: its time begins anew then.
+    mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64, mayBeginAnew: Bool) {
         let isOther = decidingLevels.updateValue(key, forKey: key.app) != key
-        if levelsSince[key] == nil || isOther && isAnew { levelsSince[key] = (running, lostTime) }
+        if levelsSince[key] == nil || isOther && mayBeginAnew { levelsSince[key] = (running, lostTime) }
+    }
+
+    mutating func endLevel(of app: AppID) { decidingLevels[app] = nil }
+
+    /// What stood there is gone, though it may decide for as long as that is not certain.
+    mutating func endLevels(at address: Address) {
+        wishes.note(nil, at: address)
+        decidingLevels = decidingLevels.filter { $0.value.address != address }
     }
 
     /// In milliseconds of running time, as far as the device knows.
-    func elapsed(_ key: LevelWishes.Key, at running: Int64) -> Int64? {
-        levelsSince[key].map { running - $0.running - (lostTime - $0.lost) }
+    func elapsed(_ key: LevelWishes.Key, at running: Int64, mayBeginAnew: Bool) -> Int64? {
+        if mayBeginAnew, decidingLevels[key.app] != key { return nil }
+        return levelsSince[key].map { running - $0.running - (lostTime - $0.lost) }
     }
 
     /// How long, in milliseconds of running time, there has been no contact: at most, and as far as the device knows.
