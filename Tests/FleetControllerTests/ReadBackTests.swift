@@ -276,6 +276,9 @@ struct ReadBackTests {
         restored.connect()
         #expect(restored.stopped == nil)
         #expect(restored.noted?.latest.number ?? 0 > lost)
+        // It may die before it has noted its new epoch.
+        let sessions = StorePosition(latest: try #require(world.noted).latest, session: 9)
+        _ = try World(identity: world.identity, store: FleetStore(copying: restored.store), noted: sessions)
     }
 
     @Test("revisions of a restore begin behind what was noted, whatever the clock says")
