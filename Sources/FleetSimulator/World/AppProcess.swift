@@ -14,7 +14,7 @@ final class AppProcess {
     private(set) var wasReady = false
     private var isRunning = false
     /// It has retired itself, and has not been told so by its agent yet.
-    private(set) var isRetiring = false
+    var isRetiring = false
     private var link: LinkNumber?
     private var isPumpDue = false
     /// It has a delegate at present.
@@ -22,21 +22,21 @@ final class AppProcess {
     private var lastUp: Int64 = 0
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
-    private(set) var displays: Set<Int64> = []
-    private var lastDisplay: Int64 = 0
+    var displays: Set<Int64> = []
+    var lastDisplay: Int64 = 0
     private let manner: Manner
     /// What this version of the app implements.
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
-    private(set) var watch = AppWatch()
+    var watch = AppWatch()
     /// How often its earlier launches were said to be ready.
     private(set) var readiesBefore = 0
     /// The policies for which this installation, or the library for it, has answered.
     private(set) var answered: Set<Policy> = []
     /// What this installation was called with last, of each kind: it has kept that, whatever became of the process.
-    private var called: [DeliveryKind: Delivery] = [:]
+    var called: [DeliveryKind: Delivery] = [:]
     /// That has been forgotten since.
-    private var isCalledForLess = false
+    var isCalledForLess = false
     /// What this launch calls its library: an update of the app seldom brings another one.
     var sdk: String { "sim/\(launch / 3)" }
 
@@ -44,7 +44,7 @@ final class AppProcess {
 
     enum Manner { case prompt, wrong, late, never }
 
-    private var world: World { machine.world }
+    var world: World { machine.world }
     var name: String { "\(machine.name)/\(id)" }
     var answersAlways: Bool { manner != .never }
 
@@ -180,7 +180,7 @@ final class AppProcess {
         }
     }
 
-    private func run(_ body: (inout AppSession) -> [AppSession.Effect]) {
+    func run(_ body: (inout AppSession) -> [AppSession.Effect]) {
         guard session != nil else { return }
         var effects: [AppSession.Effect] = []
         if var session = self.session {
@@ -221,7 +221,7 @@ final class AppProcess {
         }
     }
 
-    private func send(_ frame: AppFrame) {
+    func send(_ frame: AppFrame) {
         guard let link else { return }
         var frame = frame
         if world.fault == .answersNotResumed, case .register(var registration) = frame {
@@ -327,7 +327,7 @@ final class AppProcess {
         acknowledge(policy, isError ? .error : .applied, isError ? "it did not work" : nil)
     }
 
-    private func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
+    func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
         let isAllowed = wasReady && watch.mayAnswer(policy)
         run { session in
             let effects = try? session.acknowledge(policy, state, message)
@@ -338,100 +338,4 @@ final class AppProcess {
             return effects ?? []
         }
     }
-
-    // MARK: Of its own accord
-
-    func answerAgain() {
-        let policies = Policy.allCases.filter(\.isAcknowledgedByApp)
-        let policy = policies[world.noise.below(policies.count)]
-        acknowledge(policy, world.noise.chance(50) ? .applied : .error, "on second thoughts")
-    }
-
-    func attempt() {
-        ask { session in
-            let other = AppID(unchecked: "a\(world.noise.below(3))")
-            let requests: [DataRequest] = [
-                .copy, .print, .openIn(other), .openFrom(other), .openURL("u", other), .dragAndDrop(other),
-            ]
-            let request = requests[world.noise.below(requests.count)]
-            let (isAllowed, effects) = try session.request(request)
-            if isAllowed != mayDo(request, session.properties) {
-                world.fail(.quiet, "\(name): \(request) is \(isAllowed ? "allowed" : "blocked"), and it may otherwise")
-            }
-            if !isAllowed { watch.blocked() }
-            return effects
-        }
-    }
-
-    /// Written again, beside the library's own.
-    private func mayDo(_ request: DataRequest, _ properties: AppProperties) -> Bool {
-        let isAppListed =
-            switch (request, properties[.openIn], properties[.openFrom]) {
-            case (.openIn(let app), .openIn(.whitelist, let apps), _): apps.contains(app)
-            case (.openURL(_, let app?), .openIn(.whitelist, let apps), _): apps.contains(app)
-            case (.openFrom(let app), _, .openFrom(.whitelist, let apps)): apps.contains(app)
-            default: false
-            }
-        return switch request {
-        case .copy: properties[.pasteboard] != .pasteboard(.unauthorized)
-        case .print: properties[.print] == .print(.authorized)
-        case .openIn, .openURL: isAppListed || properties[.openIn] == .openIn(.authorized, whitelist: [])
-        case .openFrom: isAppListed || properties[.openFrom] == .openFrom(.authorized, whitelist: [])
-        case .dragAndDrop(let app): app == id || properties[.dragAndDrop] == .dragAndDrop(.allApps)
-        }
-    }
-
-    func display() {
-        guard let session, session.phase == .ready, session.connection == .open else { return }
-        lastDisplay += 1
-        displays.insert(lastDisplay)
-        send(.display(id: lastDisplay, text: "Look."))
-    }
-
-    func retire() {
-        ask { session in
-            let effects = try session.retire()
-            guard session.properties.authReason == .selfRetired, case .auth(.retired, _) = session.properties[.auth]
-            else {
-                world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties[.auth])")
-                return effects
-            }
-            isRetiring = isAttended && (isRetiring || !effects.isEmpty)
-            // The app has done that itself.
-            forgetCalls()
-            return effects
-        }
-    }
-
-    /// Its agent knows no more of what it was called with.
-    func forgetCalls() { (called, isCalledForLess) = ([:], true) }
-
-    /// What the app was called with last is what it would read: it need not look.
-    func checkCalled() {
-        guard let properties = session?.properties else { return }
-        for kind in DeliveryKind.told
-        where kind.callback.map(callbacks.contains) ?? false && called[kind] == nil && !isCalledForLess {
-            world.fail(.kept, "\(name) was never called for \(kind)")
-        }
-        for (kind, delivery) in called where !properties.isSame(delivery) {
-            guard kind.callback.map(callbacks.contains) ?? true else { continue }
-            world.fail(.kept, "\(name) was called last for \(delivery), and its properties say otherwise")
-        }
-    }
-
-    /// What is asked for before ready is refused.
-    private func ask(_ body: (inout AppSession) throws -> [AppSession.Effect]) {
-        run { session in
-            let isReady = session.phase == .ready
-            guard let effects = try? body(&session) else { return [] }
-            if !isReady { world.fail(.quiet, "\(name): something was done for it before its ready") }
-            return effects
-        }
-    }
-}
-
-extension DeliveryKind {
-    /// What every installation is called for once at least.
-    fileprivate static let told: [Self] =
-        [.managed, .availability] + Policy.allCases.filter { $0 != .secureServices }.map(Self.policy)
 }

@@ -6,10 +6,10 @@ final class Controller: BusClient {
     unowned let world: World
     let user = User.controller
     let name = "controller"
-    private(set) var store: FleetStore
-    private var running: Running?
-    private var connection: Connection?
-    private var inbox: [ControllerCore.Message] = []
+    var store: FleetStore
+    var running: Running?
+    var connection: Connection?
+    var inbox: [ControllerCore.Message] = []
     /// The newest alarm that was set, and for when.
     private var alarm = (number: 0, time: Timestamp?.none)
     /// When it last sent a heartbeat.
@@ -21,32 +21,32 @@ final class Controller: BusClient {
     var effectsLeft: Int?
     var downFor: Int64 = 0
     /// How many transactions its disk takes before it is full, if somebody is about to fill it.
-    private var roomLeft: Int?
-    private var clockOffset: Int64 = 0
+    var roomLeft: Int?
+    var clockOffset: Int64 = 0
     /// Nothing of its process runs; what happens to it meanwhile, beside messages.
-    private var isStalled = false
-    private var late: [ControllerCore.Event] = []
+    var isStalled = false
+    var late: [ControllerCore.Event] = []
     /// Its clock was always right.
-    private(set) var isPunctual = true
+    var isPunctual = true
     /// How far the store had come, as the home says.
-    private(set) var noted: StorePosition?
-    private var backUp: FleetStore?
-    private var backedUpNote: StorePosition?
+    var noted: StorePosition?
+    var backUp: FleetStore?
+    var backedUpNote: StorePosition?
     /// A backup was put back, and the controller has not noticed yet.
-    private(set) var isFromBackUp = false
+    var isFromBackUp = false
     /// Of the store that was put back.
-    private var epochBefore: Int64 = 0
+    var epochBefore: Int64 = 0
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
-    private(set) var putBacks = 0
+    var putBacks = 0
     var wasPutBack: Bool { putBacks > 0 }
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
-    private(set) var promises: [Address: Int64] = [:]
+    var promises: [Address: Int64] = [:]
     /// Every revision that an operator was answered with, and those that were made from another.
-    private var answered: [Address: Set<Int64>] = [:]
-    private var based: [(address: Address, from: Int64, to: Int64)] = []
+    var answered: [Address: Set<Int64>] = [:]
+    var based: [(address: Address, from: Int64, to: Int64)] = []
     /// How often the root key has renewed the trust document.
     private(set) var renewals = 0
     /// What the messages of this connection say of the devices, as somebody beside the controller reads them.
@@ -62,10 +62,10 @@ final class Controller: BusClient {
     var removed: [DeviceID: Int64] = [:]
     /// What its store must say is desired, and what its backup must.
     var desired = DesiredModel()
-    private var backedUpDesired = DesiredModel()
+    var backedUpDesired = DesiredModel()
     /// Since when each device-app is told by the layers that speak to it now.
     var layers = LayersWatch()
-    private(set) var phase = Phase.offline
+    var phase = Phase.offline
     /// It was started with --restored, and has not begun its epoch yet.
     private var isRestoring = false
 
@@ -79,7 +79,7 @@ final class Controller: BusClient {
     }
 
     /// One run of the process.
-    private final class Running {
+    final class Running {
         var core: ControllerCore
         init(_ core: consuming ControllerCore) { self.core = core }
     }
@@ -171,80 +171,6 @@ final class Controller: BusClient {
         }
     }
 
-    func fillDisk(after transactions: Int) { roomLeft = transactions }
-
-    func takeBackUp() {
-        guard let copy = try? FleetStore(copying: store) else { return }
-        (backUp, backedUpDesired, backedUpNote) = (copy, desired, noted)
-    }
-
-    func putBack(withFolder: Bool) {
-        guard let backUp, let copy = try? FleetStore(copying: backUp) else { return }
-        world.say(name, "is put back from its backup\(withFolder ? ", with its folder" : "")")
-        if withFolder { noted = backedUpNote }
-        running = nil
-        phase = .offline
-        inbox = []
-        if let connection {
-            self.connection = nil
-            world.broker.cut(connection, noticedAfter: 0)
-        }
-        let lost = (try? store.events()) ?? [:]
-        for machine in world.machines {
-            machine.forgive(lost.keys)
-            if machine.isRemoved { machine.isRemovalUnfinished = true }
-        }
-        epochBefore = (try? copy.latest().epoch) ?? 0
-        let latest = (try? copy.latest().number) ?? 0
-        promises = promises.filter { $0.value <= latest }
-        based = []
-        answered = [:]
-        (store, desired) = (copy, backedUpDesired)
-        layers.putBack()
-        orders = [:]
-        removed = [:]
-        signed = nil
-        isFromBackUp = true
-        putBacks += 1
-        world.after(1_000) { [unowned self] in start(isRestoring: false) }
-    }
-
-    func setClock(by seconds: Int64) {
-        clockOffset += seconds * 1_000
-        isPunctual = false
-    }
-
-    /// Its process stands still.
-    func stall(for time: Int64) {
-        guard let running, !isStalled else { return }
-        world.say(name, "stands still")
-        isStalled = true
-        if let connection {
-            world.after(Machine.keepAlive) { [unowned self] in
-                if self.running === running, isStalled { world.broker.end(connection) }
-            }
-        }
-        world.after(time) { [unowned self] in if self.running === running { goOn() } }
-    }
-
-    private func goOn() {
-        guard isStalled else { return }
-        world.say(name, "goes on")
-        isStalled = false
-        read()
-        let events = late
-        late = []
-        for event in events { handle(event) }
-    }
-
-    func calm() {
-        goOn()
-        effectsLeft = nil
-        roomLeft = nil
-        clockOffset = max(clockOffset, 0)
-        start(isRestoring: false)
-    }
-
     func promised(_ change: ChangeResponse, basedOn: (address: Address, revision: Int64)?) {
         // An answer that was under way while a backup was put back speaks of what is lost with the rest.
         let latest = (try? store.latest().number) ?? 0
@@ -329,13 +255,13 @@ final class Controller: BusClient {
         }
     }
 
-    private func read() {
+    func read() {
         let messages = inbox
         inbox = []
         if !messages.isEmpty { handle(.messages(messages)) }
     }
 
-    private func handle(_ event: ControllerCore.Event) {
+    func handle(_ event: ControllerCore.Event) {
         guard let running else { return }
         guard !isStalled else { return late.append(event) }
         visit(event)

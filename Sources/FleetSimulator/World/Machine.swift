@@ -10,13 +10,13 @@ final class Machine: BusClient {
     let user: User
     let name: String
     var enrollment: Enrollment
-    private(set) var core: DeviceCore?
-    private(set) var disk: DeviceDisk
-    private var image: DeviceDisk?
+    var core: DeviceCore?
+    var disk: DeviceDisk
+    var image: DeviceDisk?
     /// An image was put back, or a copy has run beside it: this device has been two.
     var wasPutBack = false
     /// From this incarnation on it is one alone.
-    private(set) var oneSince: Int64 = 1
+    var oneSince: Int64 = 1
     /// It was taken out of the fleet, and has not been enrolled again.
     var isRemoved = false
     /// The controller is still to be told of it.
@@ -40,14 +40,14 @@ final class Machine: BusClient {
     var run = 0
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
-    private var isDiskFull = false
+    var isDiskFull = false
     private var inbox: [DeviceEvent] = []
     private var isWorkDue = false
-    private var wakesAt: Int64?
-    private(set) var clocks = DeviceClocks()
-    private var isOn = false
+    var wakesAt: Int64?
+    var clocks = DeviceClocks()
+    var isOn = false
     /// Nothing of the process runs.
-    private(set) var isStalled = false
+    var isStalled = false
     // The bus
     var connection: Connection?
     var outbox = Outbox()
@@ -112,122 +112,6 @@ final class Machine: BusClient {
 
     /// How long it has run in all its boots.
     var runningTime: Int64 { watch.earlierBoots + clocks.uptime(at: world.now) }
-
-    // MARK: The machine
-
-    func switchOn() {
-        clocks.boot(at: world.now)
-        isOn = true
-        startAgent()
-        for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
-    }
-
-    /// A device of the same name that has nothing yet.
-    func begin() {
-        image = nil
-        disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
-        clocks.boot(at: world.now)
-        watch = watch.ofNewDevice
-        for app in apps { app.reinstall() }
-    }
-
-    func reboot() {
-        crash(isRestarting: false)
-        for app in apps { app.crash() }
-        if isOn { watch.boots(after: clocks.uptime(at: world.now)) }
-        isOn = false
-        world.after(world.noise.milliseconds(500...10_000)) { [unowned self] in
-            guard !isOn else { return }
-            isOn = true
-            clocks.boot(at: world.now)
-            startAgent()
-        }
-    }
-
-    /// The network is gone, for the device alone.
-    func unplug(for time: Int64) {
-        unpluggedUntil = world.now + time
-        cut(noticedAfter: world.noise.milliseconds(1...45_000))
-    }
-
-    func setClock(by seconds: Int64) { clocks.set(by: seconds, at: world.now) }
-
-    /// The wall clock stands still, and goes on from there.
-    func stopClock(for time: Int64) {
-        guard !clocks.isWallStopped else { return }
-        clocks.stopWall(at: world.now)
-        world.after(time) { [unowned self] in clocks.goOnWall(at: world.now) }
-    }
-
-    /// The agent's process stands still, or the whole machine sleeps, and its time since the boot with it.
-    func stall(for time: Int64, isAsleep: Bool) {
-        guard core != nil, !isStalled else { return }
-        world.say(name, isAsleep ? "sleeps" : "stands still")
-        isStalled = true
-        if isAsleep { clocks.sleep(at: world.now) }
-        let run = run
-        if let connection {
-            world.after(Self.keepAlive) { [unowned self] in
-                if self.run == run, isStalled { world.broker.end(connection) }
-            }
-        }
-        world.after(time) { [unowned self] in if self.run == run { goOn() } }
-    }
-
-    private func goOn() {
-        clocks.wake(at: world.now)
-        guard isStalled else { return }
-        world.say(name, "goes on")
-        isStalled = false
-        wakesAt = nil
-        post(.tick)
-        flush()
-    }
-
-    /// How long a broker waits for a word of a client.
-    static let keepAlive: Int64 = 45_000
-
-    func fillDisk() { isDiskFull = true }
-    func takeImage() { image = disk }
-
-    func putBack() {
-        guard var image else { return }
-        crash(isRestarting: false)
-        world.say(name, "its disk is put back from an image")
-        image.replace(by: image)
-        disk.replace(by: image)
-        wasPutBack = true
-        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
-        world.after(500) { [unowned self] in startAgent() }
-    }
-
-    /// As another incarnation it speaks for itself alone. What it did before was another's as well.
-    func isOneAgain() {
-        guard wasPutBack else { return }
-        wasPutBack = false
-        oneSince = enrollment.incarnation
-        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
-        watch.begin(on: disk.state)
-        for app in apps { app.forgetCalls() }
-    }
-
-    /// The clock is right, the disk has room, the agent and the apps run. One that was put back is enrolled again.
-    func calm() {
-        effectsLeft = nil
-        isDiskFull = false
-        clocks.correct(at: world.now)
-        goOn()
-        if wasPutBack, !isRemoved {
-            crash(isRestarting: false)
-            enrollment.incarnation += 1
-            enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
-            enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
-            world.controller.enrolments[id] = enrollment.incarnation
-            isOneAgain()
-        }
-        startAgent()
-        connect()
-    }
 
     // MARK: The agent's process
 

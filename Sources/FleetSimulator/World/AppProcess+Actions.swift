@@ -1,0 +1,99 @@
+import AppConnect
+import FleetProtocol
+
+/// What an app does of its own accord, and what must be so of it.
+extension AppProcess {
+    func answerAgain() {
+        let policies = Policy.allCases.filter(\.isAcknowledgedByApp)
+        let policy = policies[world.noise.below(policies.count)]
+        acknowledge(policy, world.noise.chance(50) ? .applied : .error, "on second thoughts")
+    }
+
+    func attempt() {
+        ask { session in
+            let other = AppID(unchecked: "a\(world.noise.below(3))")
+            let requests: [DataRequest] = [
+                .copy, .print, .openIn(other), .openFrom(other), .openURL("u", other), .dragAndDrop(other),
+            ]
+            let request = requests[world.noise.below(requests.count)]
+            let (isAllowed, effects) = try session.request(request)
+            if isAllowed != mayDo(request, session.properties) {
+                world.fail(.quiet, "\(name): \(request) is \(isAllowed ? "allowed" : "blocked"), and it may otherwise")
+            }
+            if !isAllowed { watch.blocked() }
+            return effects
+        }
+    }
+
+    /// Written again, beside the library's own.
+    private func mayDo(_ request: DataRequest, _ properties: AppProperties) -> Bool {
+        let isAppListed =
+            switch (request, properties[.openIn], properties[.openFrom]) {
+            case (.openIn(let app), .openIn(.whitelist, let apps), _): apps.contains(app)
+            case (.openURL(_, let app?), .openIn(.whitelist, let apps), _): apps.contains(app)
+            case (.openFrom(let app), _, .openFrom(.whitelist, let apps)): apps.contains(app)
+            default: false
+            }
+        return switch request {
+        case .copy: properties[.pasteboard] != .pasteboard(.unauthorized)
+        case .print: properties[.print] == .print(.authorized)
+        case .openIn, .openURL: isAppListed || properties[.openIn] == .openIn(.authorized, whitelist: [])
+        case .openFrom: isAppListed || properties[.openFrom] == .openFrom(.authorized, whitelist: [])
+        case .dragAndDrop(let app): app == id || properties[.dragAndDrop] == .dragAndDrop(.allApps)
+        }
+    }
+
+    func display() {
+        guard let session, session.phase == .ready, session.connection == .open else { return }
+        lastDisplay += 1
+        displays.insert(lastDisplay)
+        send(.display(id: lastDisplay, text: "Look."))
+    }
+
+    func retire() {
+        ask { session in
+            let effects = try session.retire()
+            guard session.properties.authReason == .selfRetired, case .auth(.retired, _) = session.properties[.auth]
+            else {
+                world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties[.auth])")
+                return effects
+            }
+            isRetiring = isAttended && (isRetiring || !effects.isEmpty)
+            // The app has done that itself.
+            forgetCalls()
+            return effects
+        }
+    }
+
+    /// Its agent knows no more of what it was called with.
+    func forgetCalls() { (called, isCalledForLess) = ([:], true) }
+
+    /// What the app was called with last is what it would read: it need not look.
+    func checkCalled() {
+        guard let properties = session?.properties else { return }
+        for kind in DeliveryKind.told
+        where kind.callback.map(callbacks.contains) ?? false && called[kind] == nil && !isCalledForLess {
+            world.fail(.kept, "\(name) was never called for \(kind)")
+        }
+        for (kind, delivery) in called where !properties.isSame(delivery) {
+            guard kind.callback.map(callbacks.contains) ?? true else { continue }
+            world.fail(.kept, "\(name) was called last for \(delivery), and its properties say otherwise")
+        }
+    }
+
+    /// What is asked for before ready is refused.
+    private func ask(_ body: (inout AppSession) throws -> [AppSession.Effect]) {
+        run { session in
+            let isReady = session.phase == .ready
+            guard let effects = try? body(&session) else { return [] }
+            if !isReady { world.fail(.quiet, "\(name): something was done for it before its ready") }
+            return effects
+        }
+    }
+}
+
+extension DeliveryKind {
+    /// What every installation is called for once at least.
+    fileprivate static let told: [Self] =
+        [.managed, .availability] + Policy.allCases.filter { $0 != .secureServices }.map(Self.policy)
+}

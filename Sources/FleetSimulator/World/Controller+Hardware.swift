@@ -1,0 +1,79 @@
+import FleetController
+import FleetProtocol
+
+/// What happens to the controller: its disk and its backups, its clock, its processor.
+extension Controller {
+    func fillDisk(after transactions: Int) { roomLeft = transactions }
+
+    func takeBackUp() {
+        guard let copy = try? FleetStore(copying: store) else { return }
+        (backUp, backedUpDesired, backedUpNote) = (copy, desired, noted)
+    }
+
+    func putBack(withFolder: Bool) {
+        guard let backUp, let copy = try? FleetStore(copying: backUp) else { return }
+        world.say(name, "is put back from its backup\(withFolder ? ", with its folder" : "")")
+        if withFolder { noted = backedUpNote }
+        running = nil
+        phase = .offline
+        inbox = []
+        if let connection {
+            self.connection = nil
+            world.broker.cut(connection, noticedAfter: 0)
+        }
+        let lost = (try? store.events()) ?? [:]
+        for machine in world.machines {
+            machine.forgive(lost.keys)
+            if machine.isRemoved { machine.isRemovalUnfinished = true }
+        }
+        epochBefore = (try? copy.latest().epoch) ?? 0
+        let latest = (try? copy.latest().number) ?? 0
+        promises = promises.filter { $0.value <= latest }
+        based = []
+        answered = [:]
+        (store, desired) = (copy, backedUpDesired)
+        layers.putBack()
+        orders = [:]
+        removed = [:]
+        signed = nil
+        isFromBackUp = true
+        putBacks += 1
+        world.after(1_000) { [unowned self] in start(isRestoring: false) }
+    }
+
+    func setClock(by seconds: Int64) {
+        clockOffset += seconds * 1_000
+        isPunctual = false
+    }
+
+    /// Its process stands still.
+    func stall(for time: Int64) {
+        guard let running, !isStalled else { return }
+        world.say(name, "stands still")
+        isStalled = true
+        if let connection {
+            world.after(Machine.keepAlive) { [unowned self] in
+                if self.running === running, isStalled { world.broker.end(connection) }
+            }
+        }
+        world.after(time) { [unowned self] in if self.running === running { goOn() } }
+    }
+
+    private func goOn() {
+        guard isStalled else { return }
+        world.say(name, "goes on")
+        isStalled = false
+        read()
+        let events = late
+        late = []
+        for event in events { handle(event) }
+    }
+
+    func calm() {
+        goOn()
+        effectsLeft = nil
+        roomLeft = nil
+        clockOffset = max(clockOffset, 0)
+        start(isRestoring: false)
+    }
+}

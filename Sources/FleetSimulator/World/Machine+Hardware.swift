@@ -1,0 +1,120 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// What happens to the machine: its power, its clocks, its disk.
+extension Machine {
+    func switchOn() {
+        clocks.boot(at: world.now)
+        isOn = true
+        startAgent()
+        for app in apps { world.after(world.noise.milliseconds(0...500)) { app.start() } }
+    }
+
+    /// A device of the same name that has nothing yet.
+    func begin() {
+        image = nil
+        disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
+        clocks.boot(at: world.now)
+        watch = watch.ofNewDevice
+        for app in apps { app.reinstall() }
+    }
+
+    func reboot() {
+        crash(isRestarting: false)
+        for app in apps { app.crash() }
+        if isOn { watch.boots(after: clocks.uptime(at: world.now)) }
+        isOn = false
+        world.after(world.noise.milliseconds(500...10_000)) { [unowned self] in
+            guard !isOn else { return }
+            isOn = true
+            clocks.boot(at: world.now)
+            startAgent()
+        }
+    }
+
+    /// The network is gone, for the device alone.
+    func unplug(for time: Int64) {
+        unpluggedUntil = world.now + time
+        cut(noticedAfter: world.noise.milliseconds(1...45_000))
+    }
+
+    func setClock(by seconds: Int64) { clocks.set(by: seconds, at: world.now) }
+
+    /// The wall clock stands still, and goes on from there.
+    func stopClock(for time: Int64) {
+        guard !clocks.isWallStopped else { return }
+        clocks.stopWall(at: world.now)
+        world.after(time) { [unowned self] in clocks.goOnWall(at: world.now) }
+    }
+
+    /// The agent's process stands still, or the whole machine sleeps, and its time since the boot with it.
+    func stall(for time: Int64, isAsleep: Bool) {
+        guard core != nil, !isStalled else { return }
+        world.say(name, isAsleep ? "sleeps" : "stands still")
+        isStalled = true
+        if isAsleep { clocks.sleep(at: world.now) }
+        let run = run
+        if let connection {
+            world.after(Self.keepAlive) { [unowned self] in
+                if self.run == run, isStalled { world.broker.end(connection) }
+            }
+        }
+        world.after(time) { [unowned self] in if self.run == run { goOn() } }
+    }
+
+    func goOn() {
+        clocks.wake(at: world.now)
+        guard isStalled else { return }
+        world.say(name, "goes on")
+        isStalled = false
+        wakesAt = nil
+        post(.tick)
+        flush()
+    }
+
+    /// How long a broker waits for a word of a client.
+    static let keepAlive: Int64 = 45_000
+
+    func fillDisk() { isDiskFull = true }
+    func takeImage() { image = disk }
+
+    func putBack() {
+        guard var image else { return }
+        crash(isRestarting: false)
+        world.say(name, "its disk is put back from an image")
+        image.replace(by: image)
+        disk.replace(by: image)
+        wasPutBack = true
+        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+        world.after(500) { [unowned self] in startAgent() }
+    }
+
+    /// As another incarnation it speaks for itself alone. What it did before was another's as well.
+    func isOneAgain() {
+        guard wasPutBack else { return }
+        wasPutBack = false
+        oneSince = enrollment.incarnation
+        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+        watch.begin(on: disk.state)
+        for app in apps { app.forgetCalls() }
+    }
+
+    /// The clock is right, the disk has room, the agent and the apps run. One that was put back is enrolled again.
+    func calm() {
+        effectsLeft = nil
+        isDiskFull = false
+        clocks.correct(at: world.now)
+        goOn()
+        if wasPutBack, !isRemoved {
+            crash(isRestarting: false)
+            enrollment.incarnation += 1
+            enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
+            enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
+            world.controller.enrolments[id] = enrollment.incarnation
+            isOneAgain()
+        }
+        startAgent()
+        connect()
+    }
+}
