@@ -16,7 +16,7 @@ extension DeviceCore {
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
     mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now) {
         let clocks = clocks(of: app, documents, mayLoosen: mayLoosen, at: now)
-        let isEnding = documents.contains { document in
+        var isEnding = documents.contains { document in
             guard let old = app.levelClocks[document.address], let new = clocks[document.address] else { return false }
             return new.isOver && !old.isOver || new.change == old.change && new.said == nil && old.said != nil
         }
@@ -34,6 +34,7 @@ extension DeviceCore {
         if !mayLoosen, !isSameDocument {
             if isOver {
                 next = LevelDecision(decision: Decision(expired: current))
+                isEnding = true
             } else if !next.decision.value.isTightening(of: current.value) {
                 return
             }
