@@ -43,6 +43,7 @@ extension Controller {
 
     func setClock(by seconds: Int64) {
         clockOffset += seconds * 1_000
+        if (-60..<0).contains(seconds) { beatDelay -= seconds * 1_000 }
         isPunctual = false
     }
 

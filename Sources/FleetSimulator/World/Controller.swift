@@ -14,6 +14,8 @@ final class Controller: BusClient {
     private var alarm = (number: 0, time: Timestamp?.none)
     /// When it last sent a heartbeat.
     private(set) var beatAt: Int64 = 0
+    /// By how much its clock was set back since, each time by less than a heartbeat takes: the next one comes so much later.
+    var beatDelay: Int64 = 0
     /// When it last told a device that something was lost.
     private(set) var lossSaidAt: Int64 = 0
     private var isWorkDue = false
@@ -290,8 +292,8 @@ final class Controller: BusClient {
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
         case .enrolments(let enrolments):
-            // Who is there, a hostile broker decides.
-            if !world.areReportsReplayed { watch.enrolled(enrolments) }
+            // Who is there, a hostile broker decides; and what has come and is not read yet may say it again.
+            if !world.areReportsReplayed, inbox.isEmpty { watch.enrolled(enrolments) }
         case .tick: break
         }
         if world.fault != nil { effects = altered(effects) }
@@ -321,7 +323,7 @@ final class Controller: BusClient {
             case .publish(let topic, let payload, let retain):
                 checkSigned(topic, payload)
                 guard let connection else { continue }
-                if topic == Self.heartbeats { beatAt = world.now }
+                if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
                 if world.schedule.broker == .lossy, Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
                 world.say(name, "publishes \(topic)\(payload.isEmpty ? ", empty" : "")")
                 // To verify each takes a tenth of a world's time: in most worlds what the controller's own key has just
