@@ -10,8 +10,6 @@ struct PresenceWatch {
     private(set) var presentSince: [DeviceID: Int64] = [:]
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
-    /// As which incarnation each of them has spoken at most.
-    private var incarnations: [DeviceID: Int64] = [:]
     /// Of which start of theirs the newest reports are.
     private var starts: [DeviceID: ReportOrder] = [:]
     /// Devices that have left their presence at the broker, or have said so since.
@@ -48,7 +46,6 @@ struct PresenceWatch {
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
-                incarnations[device] = max(incarnations[device] ?? 0, said.incarnation)
                 if present.updateValue(said, forKey: device)?.connection != said.connection {
                     changed.insert(device)
                     presentSince[device] = now
@@ -75,8 +72,6 @@ struct PresenceWatch {
             guard let incarnation = Machine.number("incarnation", in: payload),
                 let boot = Machine.number("boot", in: payload)
             else { return }
-            // Events may be of an earlier one.
-            incarnations[device] = max(incarnations[device] ?? 0, incarnation)
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
             starts[device] = max(starts[device] ?? start, start)
         default: break
@@ -90,13 +85,6 @@ struct PresenceWatch {
         newest[device] = nil
         doubled[device] = nil
         gone.remove(device)
-    }
-
-    /// These are enrolled: what spoke as an earlier incarnation can connect no more.
-    mutating func enrolled(_ enrolments: [DeviceID: Int64]) {
-        for (device, incarnation) in enrolments where incarnations[device] ?? incarnation < incarnation {
-            heard.remove(device)
-        }
     }
 
     mutating func checked() {

@@ -291,10 +291,7 @@ final class Controller: BusClient {
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
-        case .enrolments(let enrolments):
-            // Who is there, a hostile broker decides; and what has come and is not read yet may say it again.
-            if !world.areReportsReplayed, inbox.isEmpty { watch.enrolled(enrolments) }
-        case .tick: break
+        case .tick, .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects)

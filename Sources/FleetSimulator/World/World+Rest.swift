@@ -154,7 +154,9 @@ extension World {
     /// It is heard every minute.
     private func checkHeartbeats() {
         let silence = now - controller.beatAt
-        if silence > 61_000 + controller.beatDelay { fail(.limits, "the controller has not been heard for \(silence) ms") }
+        if silence > 61_000 + controller.beatDelay {
+            fail(.limits, "the controller has not been heard for \(silence) ms")
+        }
     }
 
     /// Only a world that was lossy has the time: half a round, after the quarter of an hour and more after which a device
