@@ -1,6 +1,7 @@
 package import FleetProtocol
 
-/// How far a store has come. Within an epoch neither ever goes back: a store that is behind where it has been was put back from a copy.
+/// How far a store has come. Within an epoch neither ever goes back: a store that is behind where it has been was put back
+/// from a copy.
 package struct StorePosition: Hashable, Sendable, LosslessStringConvertible {
     /// The newest revision that was given out.
     package let latest: Revision

@@ -54,7 +54,8 @@ struct DesiredModel {
     func difference(from store: FleetStore) throws -> String? {
         var stored: [Address: String] = [:]
         var priorities: [GroupID: Int64] = [:]
-        for wish in try store.wishes() {
+        let wishes = try store.wishes()
+        for wish in wishes {
             guard let value = wish.value else { continue }
             switch wish.address {
             case .desired:
@@ -73,7 +74,7 @@ struct DesiredModel {
             return "\(address.path) is \(stored[address] ?? "deleted"), and was to be \(values[address] ?? "deleted")"
         }
         // Tombstones last longer than any world.
-        let known = Set(try store.wishes().map(\.address))
+        let known = Set(wishes.map(\.address))
         if let address = newest.keys.filter({ !known.contains($0) }).min(by: { $0.path < $1.path }) {
             return "\(address.path) was deleted, and the store has forgotten that"
         }

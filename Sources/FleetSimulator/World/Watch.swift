@@ -195,7 +195,8 @@ struct Watch {
 
     mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
 
-    /// - Parameter mayBeginAnew: A change that another one had replaced may have come back by a backup: its time begins anew then.
+    /// - Parameter mayBeginAnew: A change that another one had replaced may have come back by a backup: then its time begins
+    ///   anew.
     mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64, mayBeginAnew: Bool) {
         let isOther = decidingLevels.updateValue(key, forKey: key.app) != key
         if levelsSince[key] == nil || isOther && mayBeginAnew { levelsSince[key] = (running, lostTime) }
