@@ -13,12 +13,15 @@ struct LossTests {
     }
 
     /// What the device says of itself when the controller asks for it.
-    private func answer(_ device: inout TestDevice, lost: Set<Hello.Lost> = []) throws -> Presence {
+    private func answer(
+        _ device: inout TestDevice, lost: Set<Hello.Lost> = [], documents: Digest? = nil
+    ) throws -> Presence {
         device.isControllerThere = false
         // Greetings are answered every five seconds at most, and one may still have to be.
         for _ in 0..<2 { try device.wait(5) }
         device.published = []
-        let hello = try device.fleet.hello(device.device, #require(device.connection), lost: lost)
+        let hello = try device.fleet.hello(
+            device.device, #require(device.connection), lost: lost, documents: documents)
         try device.say(.hello(device.device), hello)
         return try #require(try presences(device).last)
     }
@@ -97,6 +100,49 @@ struct LossTests {
         _ = try answer(&device, lost: [.statuses])
         try device.wait(1)
         #expect(try device.reported(mail).order > before.order)
+    }
+
+    /// A device that keeps two documents, one of which was deleted so long ago that the broker has nothing there any more; and
+    /// which documents there should be.
+    private func longAway() throws -> (device: TestDevice, deleted: Address, live: [Address: Revision]) {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.apply(.device(device.device), mail, .auth, .auth(.unauthorized))
+        let deleted = Address.desired(.device(device.device), mail, .auth)
+        device.retained[deleted.topic(in: device.fleet.id)] = nil
+        return (device, deleted, [.desired(.all, mail, .auth): Revision(epoch: 1, number: 1)])
+    }
+
+    @Test("what was deleted so long ago that nobody has the tombstone any more is forgotten, and stays refused")
+    func forgotten() throws {
+        var (device, deleted, live) = try longAway()
+        let old = try device.fleet.document(deleted, .auth(.authorized), revision: 1)
+        _ = try answer(&device, lost: [.documents])
+        #expect(try device.status(mail)[.auth].source == deleted, "a controller of before does not say which there are")
+        _ = try answer(&device, lost: [.documents], documents: Digest(of: live))
+        #expect(try device.status(mail)[.auth].source == .desired(.all, mail, .auth))
+        #expect(try device.status(mail).authState == .authorized)
+        #expect(try answer(&device).documents?.count == 1)
+        try device.publish(deleted, old)
+        #expect(try device.status(mail)[.auth].source == .desired(.all, mail, .auth), "its mark stays")
+        try device.restart()
+        #expect(try device.status(mail).authState == .authorized)
+    }
+
+    @Test("a broker that withholds or shows anything else than the controller has signed for makes nothing forgotten")
+    func withheld() throws {
+        var (device, deleted, live) = try longAway()
+        let topic = Address.desired(.all, mail, .auth).topic(in: device.fleet.id)
+        let shown = device.retained[topic]
+        device.retained[topic] = nil
+        _ = try answer(&device, lost: [.documents], documents: Digest(of: live))
+        #expect(try device.status(mail)[.auth].source == deleted)
+        device.retained[topic] = shown
+        live[deleted] = Revision(epoch: 1, number: 2)
+        _ = try answer(&device, lost: [.documents], documents: Digest(of: live))
+        #expect(try device.status(mail)[.auth].source == deleted, "the controller still wants it")
     }
 
     @Test("a hello that tells of lost documents has them fetched again, behind a barrier")

@@ -139,8 +139,12 @@ struct DeviceTests {
     /// What the hellos to a device have told it to be lost, since the last look.
     private func lost(_ world: World) throws -> [Set<Hello.Lost>] {
         defer { world.published = [] }
-        return try world.published.filter { $0.topic == world.identity.topic(.hello(till)) }.map {
-            try Hello(json: SignedDocument(wire: $0.payload).payload, limit: 4_096).lost
+        return try hellos(world).map(\.lost)
+    }
+
+    private func hellos(_ world: World) throws -> [Hello] {
+        try world.published.filter { $0.topic == world.identity.topic(.hello(till)) }.map {
+            try Hello(json: SignedDocument(wire: $0.payload).payload, limit: 4_096)
         }
     }
 
@@ -251,6 +255,11 @@ struct DeviceTests {
         online([all, group, meta, membership])
         #expect(try lost(world).isEmpty)
         online([all, meta, membership])
+        let wanted = [
+            Address.desired(.all, mail, .config), .desired(.group(kiosk), mail, .config), .groupMeta(kiosk),
+            .membership(till),
+        ].reduce(into: [:]) { $0[$1] = world.document($1)?.revision }
+        #expect(try hellos(world).last?.documents == Digest(of: wanted))
         #expect(try lost(world) == [[.documents]])
         // A tombstone that did not arrive is missed as well.
         try world.body(

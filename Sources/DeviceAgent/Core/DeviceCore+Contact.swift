@@ -21,7 +21,9 @@ extension DeviceCore {
         guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else {
             return nil
         }
-        return layers.documents(of: session.fetched, trust: trust.version)
+        return layers.revisions(of: session.fetched).values.reduce(
+            into: Presence.Documents(trust: trust.version)
+        ) { $0.add($1.number) }
     }
 
     /// The will of a connection that is about to be made.
@@ -68,7 +70,7 @@ extension DeviceCore {
         if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
         // A hello can be replayed on its connection: only ever later ones are contact. What another one asks for is said all
         // the same: the clock of a controller that was put back may have gone back, too.
-        guard isLater(hello.clock) else { return sayAgain(hello.lost) }
+        guard isLater(hello.clock) else { return sayAgain(hello) }
         contact(hello.clock, at: now)
         session?.isGreeted = true
         session?.answered(running: state.running.total)
@@ -77,18 +79,18 @@ extension DeviceCore {
         forgetEarlierEpochs()
         followMembership(at: now)
         if let mark = hello.received { drop(through: mark) }
-        sayAgain(hello.lost)
+        sayAgain(hello)
         sendEvents()
         settle(state.apps.keys, at: now)
     }
 
     /// Says, or reads, again what was lost on the way.
-    private mutating func sayAgain(_ lost: Set<Hello.Lost>) {
-        if lost.contains(.statuses), session?.areReportsLive == true {
+    private mutating func sayAgain(_ hello: Hello) {
+        if hello.lost.contains(.statuses), session?.areReportsLive == true {
             let due = state.running.total + jitter
             session?.reportsDueAt = due
         }
-        if lost.contains(.documents) { fetchAgain() }
+        if hello.lost.contains(.documents) { fetchAgain(hello.documents) }
     }
 
     mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) throws {

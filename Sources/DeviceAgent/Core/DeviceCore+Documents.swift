@@ -68,7 +68,10 @@ extension DeviceCore {
     private mutating func accept(_ wire: [UInt8], at address: Address, _ now: Now) throws {
         let mark = state.marks[address]
         let digest = Digest(of: wire)
-        if let mark, mark.digest == digest, isKept(address, mark) { return }
+        if let mark, mark.digest == digest, isKept(address, mark) {
+            session?.wanted?.shown.insert(address)
+            return
+        }
         let kept = try signatures.desired(wire, digest, trust, enrollment.fleet)
         let document = kept.document
         guard document.fleet == enrollment.fleetUUID else {
@@ -109,6 +112,7 @@ extension DeviceCore {
         state.highest = max(state.highest, document.revision)
         batch.changes.append(.mark(address, mark))
         set(document.isTombstone ? nil : kept, at: address)
+        session?.wanted?.shown.insert(address)
         if document.isTombstone {
             tombstones.insert(address)
         } else {

@@ -42,6 +42,8 @@ extension DeviceCore {
         var showing: (barrier: Int64, epoch: Int64)?
         /// The epoch in which it has.
         var shownIn: Int64?
+        /// What the controller says that there should be, where it has missed or found too much.
+        var wanted: Wanted?
         /// The epoch and time that the controller said last on this connection.
         var controllerTime: (epoch: Int64, at: Timestamp)?
         /// What unknown keys have signed, the newest of each topic, for the next trust document.
@@ -56,6 +58,15 @@ extension DeviceCore {
         /// When presence and markers are said again that nobody has answered, by the running time.
         private(set) var retryDueAt: Int64
         private var retryPause = DeviceCore.firstRetry
+
+        /// Which documents there should be, by the controller.
+        struct Wanted {
+            /// The marker behind which the broker has shown all that it has.
+            let barrier: Int64
+            let documents: Digest
+            /// Where it has shown the one that is kept.
+            var shown: Set<Address> = []
+        }
 
         /// Whether an answer to presence or markers is still to come.
         private var isWaiting: Bool { !isGreeted || !barriers.isEmpty }
@@ -172,8 +183,8 @@ extension DeviceCore {
             fetched(apps, groups: groups, behind: marker.counter, at: now)
         case .again:
             retryHeld(at: now)
-            guard let showing = session?.showing, showing.barrier == marker.counter else { return }
-            session?.shownIn = showing.epoch
+            if session?.wanted?.barrier == marker.counter { forgetUnwanted() }
+            if let showing = session?.showing, showing.barrier == marker.counter { session?.shownIn = showing.epoch }
             forgetEarlierEpochs()
             followMembership(at: now)
             settle(state.apps.keys, at: now)
@@ -216,13 +227,22 @@ extension DeviceCore {
         [.aspects(.all, app)] + groups.map { .aspects(.group($0), app) } + [.aspects(.device(device), app)]
     }
 
-    /// Subscribes to all documents once more, so that the broker shows what it had dropped.
-    mutating func fetchAgain() {
-        guard let session, session.isPastFirst else { return }
+    /// Subscribes to all documents once more, so that the broker shows what it had dropped. Returns the marker behind which it
+    /// has; nil before the first one, behind which all comes anyhow.
+    private mutating func showAgain() -> Int64? {
+        guard let session, session.isPastFirst else { return nil }
         let groups = session.groups.sorted()
         subscribe(
             [.one(.trust), .one(.membership(device))] + groups.map { .one(.groupMeta($0)) }
                 + session.fetched.sorted().flatMap { layerFilters(of: $0, groups) }, for: .again)
+        return nextBarrier
+    }
+
+    /// Has all documents shown once more; `wanted` are those that there should be, where the controller has told.
+    mutating func fetchAgain(_ wanted: Digest?) {
+        let barrier = showAgain()
+        guard let barrier, let wanted else { return }
+        session?.wanted = Session.Wanted(barrier: barrier, documents: wanted)
     }
 
     private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, behind barrier: Int64?, at now: Now) {
@@ -247,14 +267,27 @@ extension DeviceCore {
         guard !earlier.isEmpty else { return }
         guard session.shownIn == epoch else {
             if session.showing?.epoch != epoch {
-                fetchAgain()
-                self.session?.showing = (nextBarrier, epoch)
+                let barrier = showAgain()
+                self.session?.showing = barrier.map { ($0, epoch) }
             }
             return
         }
         for address in earlier {
             set(nil, at: address)
             log(.notice, "forgot a document of an earlier epoch", address.path)
+        }
+    }
+
+    /// What was deleted while this device was away for so long that the tombstone is forgotten, too, nobody can withdraw any
+    /// more. The broker alone cannot make anything forgotten: it must have shown just what the controller has signed for.
+    private mutating func forgetUnwanted() {
+        guard let session, let wanted = session.wanted else { return }
+        self.session?.wanted = nil
+        let kept = layers.revisions(of: session.fetched)
+        guard Digest(of: kept.filter { wanted.shown.contains($0.key) }) == wanted.documents else { return }
+        for address in kept.keys.filter({ !wanted.shown.contains($0) }).sorted(by: { $0.path < $1.path }) {
+            set(nil, at: address)
+            log(.notice, "forgot a document that the controller has no tombstone of any more", address.path)
         }
     }
 

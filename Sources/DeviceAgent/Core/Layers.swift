@@ -64,14 +64,12 @@ struct Layers: Sendable {
         for app in concerned { for aspect in Aspect.allCases { order(aspect, of: app) } }
     }
 
-    /// What is kept of the device, of the groups that count, and of these apps.
-    func documents(of apps: Set<AppID>, trust: Int64) -> Presence.Documents {
-        var found = Presence.Documents(trust: trust)
-        for (address, document) in documents where address.group.map(groups.contains) ?? true {
-            if case .desired(_, let app, _) = address, !apps.contains(app) { continue }
-            found.add(document.revision.number)
-        }
-        return found
+    /// Which documents are kept of the device, of the groups that count, and of these apps.
+    func revisions(of apps: Set<AppID>) -> [Address: Revision] {
+        documents.filter { address, _ in
+            if case .desired(_, let app, _) = address, !apps.contains(app) { return false }
+            return address.group.map(groups.contains) ?? true
+        }.mapValues(\.revision)
     }
 
     /// Where the documents of these groups stand, in one order for all.

@@ -23,7 +23,7 @@ struct Collector {
     private(set) var arrived: [DeviceID: Presence] = [:]
     private(set) var gone: Set<DeviceID> = []
     /// What presences have shown to be lost on the way.
-    private(set) var lost: [DeviceID: (presence: Presence, lost: Set<Hello.Lost>)] = [:]
+    private(set) var lost: [DeviceID: Loss] = [:]
     /// Devices that have shown to have the documents that they should.
     private(set) var intact: Set<DeviceID> = []
     /// Devices that are shown with ``DeviceWarning/hasOthers`` and may have what they lacked by now: they have a new
@@ -47,6 +47,13 @@ struct Collector {
         let device: DeviceID
         let incarnation: Int64
         let boot: Int64
+    }
+
+    struct Loss {
+        let presence: Presence
+        var lost: Set<Hello.Lost> = []
+        /// Which documents the device is to have, where it has others.
+        var documents: Digest?
     }
 
     /// Something that an operator should read in the log.
@@ -172,9 +179,13 @@ struct Collector {
         } else if isIntact == nil, device.warning == DeviceWarning.hasOthers {
             doubted.insert(name)
         }
-        var lost: Set<Hello.Lost> = isIntact == false ? [.documents] : []
-        if try hasReportedMore(presence, device) { lost.insert(.statuses) }
-        self.lost[name] = lost.isEmpty ? nil : (presence, lost)
+        var loss = Loss(presence: presence)
+        if isIntact == false {
+            loss.lost.insert(.documents)
+            loss.documents = Digest(of: try transaction.revisions(for: name, apps: presence.apps.map(\.id)))
+        }
+        if try hasReportedMore(presence, device) { loss.lost.insert(.statuses) }
+        lost[name] = loss.lost.isEmpty ? nil : loss
     }
 
     /// Whether a device has reported what the store does not have. A presence comes behind the statuses that it speaks of.

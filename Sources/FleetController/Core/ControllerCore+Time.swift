@@ -9,9 +9,8 @@ extension ControllerCore {
     static let enrolmentsInterval: Int64 = 10
     /// How long after its answer somebody who enrols a device may take to write it down in the home.
     static let enrolmentPatience: Int64 = 10
-    /// How long what was answered is kept, and how long it is remembered that a document is gone.
+    /// How long what was answered is kept.
     static let answerLife: Int64 = 86_400
-    static let tombstoneLife: Int64 = 91 * 86_400
     /// How long the clock must have gone evenly before anything is forgotten by it.
     static let evenTime: Int64 = 6 * 3_600
     /// Hellos signed in one turn, so that a fleet that comes back at once does not stop everything else.
@@ -118,7 +117,7 @@ extension ControllerCore {
                 clock: try clock(at: .hello(device), latest, turn.now), device: device, connection: greeting.connection,
                 received: through.map {
                     EventMark(incarnation: greeting.incarnation, boot: greeting.boot, number: $0)
-                }, lost: greeting.lost)
+                }, lost: greeting.lost, documents: greeting.documents)
             turn.publish(identity.topic(.hello(device)), try identity.sign(hello, as: .hello), retain: false)
         }
     }
@@ -146,7 +145,7 @@ extension ControllerCore {
             try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))
             // With its topic: left there alone, a tombstone is found at the next connection, and issued anew.
             guard isServing else { return [] as [Address] }
-            let old = try transaction.tombstones(issuedBefore: turn.now.advanced(bySeconds: -Self.tombstoneLife))
+            let old = try transaction.tombstones(issuedBefore: turn.now.advanced(bySeconds: -tombstoneLife))
             for address in old { try transaction.removeDocument(at: address) }
             return old
         }

@@ -29,6 +29,8 @@ package struct ControllerCore: ~Copyable {
     var signedTime: Timestamp
     /// Up to which time the store knows that times may have been signed.
     var reservedTime: Timestamp
+    /// For how many seconds it is remembered that a document is gone.
+    let tombstoneLife: Int64
     /// In seconds: by so much the times may run ahead after each restart, and the store is written to once in so many.
     private static let reservedAhead: Int64 = 1
 
@@ -68,7 +70,8 @@ package struct ControllerCore: ~Copyable {
     ///   does not say so.
     package init(
         store: FleetStore, identity: FleetIdentity, instance: RandomID, noted: StorePosition? = nil,
-        enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, startedAt: Timestamp
+        enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, startedAt: Timestamp,
+        tombstoneLife: Int64 = 91 * 86_400
     ) throws {
         let (position, signedTime) = try store.transaction { transaction in
             try transaction.adopt(identity.fleet)
@@ -91,6 +94,7 @@ package struct ControllerCore: ~Copyable {
         self.enrolments = enrolments
         self.isRestoring = isRestoring
         self.startedAt = startedAt
+        self.tombstoneLife = tombstoneLife
     }
 
     /// Serves nobody any more: nobody would be sent an answer that comes behind this.

@@ -8,6 +8,7 @@ struct Serving {
         let incarnation: Int64
         let boot: Int64
         var lost: Set<Hello.Lost> = []
+        var documents: Digest?
         /// Behind how many heartbeats it went.
         var beats = 0
 
@@ -51,7 +52,7 @@ struct Serving {
         for device in collector.intact { firstTold[device] = nil }
         for device in collector.doubted where later[device] == nil { later[device] = [] }
         unsaid.merge(collector.marks) { $1 }
-        return collector.lost.filter { tell($0.key, $0.value.presence, lost: $0.value.lost) }.keys.sorted()
+        return collector.lost.filter { tell($0.key, $0.value) }.keys.sorted()
     }
 
     /// A device says that it is there, and its connection has a hello. One that says so again behind a later heartbeat may
@@ -65,12 +66,13 @@ struct Serving {
 
     /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are
     /// others for long although it was told.
-    private mutating func tell(_ device: DeviceID, _ presence: Presence, lost: Set<Hello.Lost>) -> Bool {
+    private mutating func tell(_ device: DeviceID, _ loss: Collector.Loss) -> Bool {
         guard told.insert(device).inserted else { return false }
         let asked = waiting[device]?.lost ?? []
-        waiting[device] = Greeting(presence)
-        waiting[device]?.lost = asked.union(lost)
-        guard lost.contains(.documents) else { return false }
+        waiting[device] = Greeting(loss.presence)
+        waiting[device]?.lost = asked.union(loss.lost)
+        waiting[device]?.documents = loss.documents
+        guard loss.lost.contains(.documents) else { return false }
         let first = firstTold[device] ?? beats
         firstTold[device] = first
         return beats - first >= Self.patience
@@ -111,6 +113,7 @@ struct Serving {
             waiting[device] = nil
             greeted[device] = greeting
             greeted[device]?.beats = beats
+            greeted[device]?.documents = nil
         }
         return taken.map { ($0.key, $0.value) }
     }

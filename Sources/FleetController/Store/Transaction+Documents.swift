@@ -135,6 +135,25 @@ extension FleetStore.Transaction {
         return found
     }
 
+    /// Which documents a device with these apps is to have.
+    func revisions(for device: DeviceID, apps: [AppID]) throws -> [Address: Revision] {
+        let names = JSONValue.array((["_device", "_group"] + apps.map(\.text)).map(JSONValue.string)).jsonText
+        var found: [Address: Revision] = [:]
+        for layer in try [.all, .device(device)] + groups(of: device).map(Layer.group) {
+            let documents = try rows(
+                """
+                SELECT path, epoch, revision FROM documents
+                WHERE layer = ? AND target = ? AND app IN (SELECT value FROM json_each(?)) AND value IS NOT NULL
+                """, [layer.number, layer.target, names])
+            for row in documents {
+                if let address = Address(path: row[0] as String) {
+                    found[address] = Revision(epoch: row[1], number: row[2])
+                }
+            }
+        }
+        return found
+    }
+
     /// Other layers that say `retired` about an app.
     func retiredLayers(of app: AppID, besides layer: Layer) throws -> [Layer] {
         try rows(

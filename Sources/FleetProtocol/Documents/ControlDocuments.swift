@@ -125,15 +125,20 @@ package struct Hello: Hashable, Sendable, JSONCodable {
     /// What is stored of the boot that the presence named; nil when nothing is.
     package let received: EventMark?
     package let lost: Set<Lost>
+    /// Beside lost documents: which ones the device is to have, tombstones and the trust document left out. Once the broker
+    /// has shown just these, whatever else the device keeps was deleted so long ago that nobody has the tombstone any more.
+    package let documents: Digest?
 
     package init(
-        clock: ControllerClock, device: DeviceID, connection: RandomID, received: EventMark?, lost: Set<Lost> = []
+        clock: ControllerClock, device: DeviceID, connection: RandomID, received: EventMark?, lost: Set<Lost> = [],
+        documents: Digest? = nil
     ) {
         self.clock = clock
         self.device = device
         self.connection = connection
         self.received = received
         self.lost = lost
+        self.documents = documents
     }
 
     package init(from reader: inout JSONReader) throws {
@@ -142,6 +147,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
         var connection: RandomID?
         var received: EventMark?
         var lost: Set<Lost> = []
+        var documents: Digest?
         try reader.object { name, value in
             switch name {
             case "device": device = try value.value()
@@ -152,6 +158,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
                 try value.array(limit: 16) {
                     if let known = Lost(rawValue: try $0.string(limit: 32)) { lost.insert(known) }
                 }
+            case "documents": documents = try value.value()
             default: try members.read(name, &value)
             }
         }
@@ -160,6 +167,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
         self.connection = try required(connection, "connection")
         self.received = received
         self.lost = lost
+        self.documents = documents
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -169,6 +177,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
             writer.member("connection", connection)
             writer.member("received", ifPresent: received)
             if !lost.isEmpty { writer.member("lost", Lost.allCases.filter(lost.contains).map(\.rawValue)) }
+            writer.member("documents", ifPresent: documents)
         }
     }
 }

@@ -242,7 +242,9 @@ extension Controller {
 
     func checkDesired() {
         do {
-            if let difference = try desired.difference(from: store) { world.fail(.answered, difference) }
+            let difference = try desired.difference(
+                from: store, forgetsTombstones: world.schedule.forgetsTombstones)
+            if let difference { world.fail(.answered, difference) }
         } catch {
             world.fail(.total, "\(error)")
         }

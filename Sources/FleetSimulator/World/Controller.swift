@@ -108,6 +108,9 @@ final class Controller: BusClient {
     /// The connection, once it has been told that it is connected.
     var readingConnection: Connection? { phase == .offline ? nil : connection }
 
+    /// In some worlds in which days pass, nobody remembers what was deleted before the day.
+    var tombstoneLife: Int64 { world.schedule.forgetsTombstones ? 12 * 3_600 : 91 * 86_400 }
+
     /// It is connected, and has read all that has come.
     var isIdle: Bool { isUp && phase != .offline && inbox.isEmpty && !isStalled }
 
@@ -123,7 +126,7 @@ final class Controller: BusClient {
                 store: store, identity: world.fleet.identities[renewals], instance: .random(using: &world.noise),
                 noted: world.fault == .putBackNotNoticed ? nil : noted,
                 enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
-                startedAt: clock)
+                startedAt: clock, tombstoneLife: tombstoneLife)
             if let noted, !isRestoring, try store.latest() < noted.latest {
                 world.fail(.restored, "it starts on an older database than it has had")
             }

@@ -51,7 +51,7 @@ struct DesiredModel {
     }
 
     /// How the store differs from it.
-    func difference(from store: FleetStore) throws -> String? {
+    func difference(from store: FleetStore, forgetsTombstones: Bool) throws -> String? {
         var stored: [Address: String] = [:]
         var priorities: [GroupID: Int64] = [:]
         let wishes = try store.wishes()
@@ -73,9 +73,9 @@ struct DesiredModel {
         where stored[address] != values[address] {
             return "\(address.path) is \(stored[address] ?? "deleted"), and was to be \(values[address] ?? "deleted")"
         }
-        // Tombstones last longer than any world.
         let known = Set(wishes.map(\.address))
-        if let address = newest.keys.filter({ !known.contains($0) }).min(by: { $0.path < $1.path }) {
+        if !forgetsTombstones, let address = newest.keys.filter({ !known.contains($0) }).min(by: { $0.path < $1.path })
+        {
             return "\(address.path) was deleted, and the store has forgotten that"
         }
         if priorities != groups.mapValues(\.priority) {

@@ -15,7 +15,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
-    case lostIgnored, reportedNotSaid, documentsNotSaid, markersNotRepeated
+    case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, markersNotRepeated
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app

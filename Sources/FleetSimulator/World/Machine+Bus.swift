@@ -125,13 +125,13 @@ extension Machine {
         }
     }
 
-    func ownHello(_ time: Timestamp) -> [UInt8]? {
+    func ownHello(_ time: Timestamp, lost: Set<Hello.Lost> = []) -> [UInt8]? {
         guard let name = watch.connection, let latest = try? world.controller.store.latest() else { return nil }
         let topic = Address.hello(id).topic(in: SimulatedFleet.id)
         let hello = Hello(
             clock: ControllerClock(
                 fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: time),
-            device: id, connection: name, received: nil)
+            device: id, connection: name, received: nil, lost: lost)
         return try? SignedDocument(signing: hello.json, as: .hello, with: world.fleet.signingKey).wire
     }
 

@@ -63,7 +63,7 @@ extension Machine {
     private func altered(_ effect: DeviceEffect) -> DeviceEffect? {
         switch effect {
         case .store(let changes):
-            watch.unstored = changes
+            watch.unstored = changes.filter { altered($0) == nil }
             return .store(changes.compactMap(altered))
         case .report(var status) where world.fault == .sequenceNotRaised:
             status.order.sequence = 1
@@ -129,6 +129,11 @@ extension Machine {
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
             else { return payload }
             return hello.lost.isEmpty ? payload : ownHello(hello.clock.at)
+        case (.hello?, .longDeletedKept):
+            guard let signed = try? SignedDocument(wire: payload),
+                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return payload }
+            return hello.documents == nil ? payload : ownHello(hello.clock.at, lost: hello.lost)
         case (.hello?, .helloOfAnyConnection):
             guard let signed = try? SignedDocument(wire: payload),
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)

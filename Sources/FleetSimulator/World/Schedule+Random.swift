@@ -22,8 +22,20 @@ extension Schedule {
         // throwing each other off.
         var days = SplitMix64(seed: seed ^ 0xDA75)
         let isSmall = devices <= 2 && !steps.contains { if case .clone = $0.action { true } else { false } }
-        if isSmall, days.below(200) == 0 {
-            for index in days.below(count)..<count { steps[index].at += 26 * 3_600_000 }
+        if isSmall, days.below(theme == .away ? 20 : 200) == 0 {
+            let index = days.below(count)
+            let day: Int64 = 26 * 3_600_000
+            let evening = steps[index].at
+            for index in index..<count { steps[index].at += day + 60_000 }
+            // Somebody is away meanwhile, and does not hear what is deleted.
+            if days.chance(50) {
+                let places: [Place] = [.all, .device(days.below(devices))] + (0..<Self.groups).map { .group($0) }
+                steps.insert(Step(evening, .unplug(days.below(devices), day + 60_000)), at: index)
+                for place in places {
+                    let change = Change.delete(app: days.below(apps), place)
+                    steps.insert(Step(evening + 50_000, .request(0, change)), at: index + 1)
+                }
+            }
         }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }

@@ -27,6 +27,10 @@ package struct Schedule: Hashable, Sendable {
         case hostile
     }
 
+    var lastsDays: Bool { steps.contains { $0.at > 86_400_000 } }
+    /// Tombstones live for half a day.
+    var forgetsTombstones: Bool { lastsDays && seed % 2 == 0 }
+
     package init(seed: UInt64, devices: Int, apps: Int, broker: Manners = .honest, steps: [Step]) {
         self.seed = seed
         self.devices = devices

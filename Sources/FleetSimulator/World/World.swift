@@ -128,7 +128,7 @@ final class World {
         pass(until: now + 2_000)
         checkCounts()
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
-        pass(until: now + (schedule.broker == .lossy ? 1_500_000 : 75_000))
+        pass(until: now + (schedule.broker == .lossy || schedule.forgetsTombstones ? 1_500_000 : 75_000))
         if violation == nil { checkAtRest() }
         guard violation == nil, let absent else { return violation }
         if absent.isClosed { absent.open() } else { absent.turnBack() }

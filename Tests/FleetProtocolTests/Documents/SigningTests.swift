@@ -48,6 +48,19 @@ struct SigningTests {
         }
     }
 
+    @Test("the digest of documents is the one of the example, in whatever order they are named")
+    func documents() throws {
+        let example = try #require(
+            SchemaFolder.files(in: "examples").first { $0.schema == "hello" && $0.name == "after-a-loss.json" })
+        let hello = try Hello(json: example.bytes, limit: 4_096)
+        let documents = try [
+            ("desired/device/till-0042/_device/membership", 7), ("desired/all/com.example.mail/config", 42),
+        ].map { (try #require(Address(path: $0)), Revision(epoch: 1, number: $1)) }
+        for documents in [documents, documents.reversed()] {
+            #expect(Digest(of: Dictionary(uniqueKeysWithValues: documents)) == hello.documents)
+        }
+    }
+
     @Test("a wire of more than 64 KiB is refused")
     func size() throws {
         let keys = try TestKeys()

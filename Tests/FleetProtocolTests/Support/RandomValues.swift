@@ -174,7 +174,8 @@ extension SeededGenerator {
         let device = device()
         return Hello(
             clock: clock(.hello(device)), device: device, connection: uuid(), received: maybe { $0.mark() },
-            lost: Set(Hello.Lost.allCases.filter { _ in chance(50) }))
+            lost: Set(Hello.Lost.allCases.filter { _ in chance(50) }),
+            documents: maybe { Digest(of: [.trust: Revision(epoch: 1, number: $0.count())]) })
     }
 
     mutating func received() -> Received {
