@@ -98,6 +98,29 @@ struct LayerTests {
         #expect(try device.status(mail)[.config].source == .desired(.group(lobby), mail, .config))
     }
 
+    @Test("what a group said that never came to count is forgotten on the next connection")
+    func groupThatNeverCounted() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        let document = Address.desired(.group(kiosk), mail, .config)
+        try device.publish(document, device.fleet.document(document, .config(["a": "b"])))
+        device.underWay = []
+        try join(&device, [kiosk])
+        // All but the marker behind it arrives.
+        while device.core.state.documents[document] == nil, device.underWay?.isEmpty == false {
+            try device.receiveNext()
+        }
+        #expect(device.core.state.documents[document] != nil)
+        #expect(device.core.state.groups.isEmpty)
+        device.underWay = nil
+        try device.disconnect()
+        try join(&device, [])
+        try device.connect()
+        #expect(device.core.state.documents[document] == nil)
+        #expect(device.core.state.marks[document] != nil)
+    }
+
     @Test("when groups change, the new group's documents are here before the old group's stop counting")
     func change() throws {
         var device = try TestDevice()

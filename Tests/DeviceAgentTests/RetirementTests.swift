@@ -23,6 +23,32 @@ struct RetirementTests {
         #expect(status.authMessage == "gone")
     }
 
+    @Test("of two retirements the later one is latched, whichever of them came first", arguments: [false, true])
+    func laterRetirement(_ isReversed: Bool) throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        let (all, own) = (Address.desired(.all, mail, .auth), Address.desired(.device(device.device), mail, .auth))
+        let group = GroupID(unchecked: "kiosk")
+        try device.publish(
+            .membership(device.device), device.fleet.document(.membership(device.device), .membership([group])))
+        let retirements = [
+            (own, try device.fleet.document(own, .auth(.retired, "own"))),
+            (
+                .desired(.group(group), mail, .auth),
+                try device.fleet.document(.desired(.group(group), mail, .auth), .auth(.authorized))
+            ),
+            (all, try device.fleet.document(all, .auth(.retired, "all"))),
+        ]
+        for (address, wire) in isReversed ? retirements.reversed() : retirements { try device.publish(address, wire) }
+        #expect(try device.status(mail).authMessage == "own", "the one of highest precedence gives the message")
+        try device.publish(all, device.fleet.document(all, .tombstone))
+        try device.publish(own, device.fleet.document(own, .tombstone))
+        #expect(try device.status(mail).authState == .retired, "what was changed before the later one releases nothing")
+        try device.apply(.group(group), mail, .auth, .auth(.authorized))
+        #expect(try device.status(mail).authState == .authorized)
+    }
+
     @Test("retired at any layer wins over an override of the device")
     func wins() throws {
         var device = try TestDevice()

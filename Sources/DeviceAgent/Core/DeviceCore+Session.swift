@@ -252,6 +252,7 @@ extension DeviceCore {
             session?.reportsDueAt = due
         }
         if let groups, groups == session?.wantedGroups, barrier == session?.groupBarrier { change(to: groups) }
+        if session?.wantedGroups == nil { forgetOtherGroups() }
         forgetEarlierEpochs()
         settle(state.apps.keys, at: now)
     }
@@ -297,14 +298,14 @@ extension DeviceCore {
         fetch([], groups: layers.membership, at: now)
     }
 
-    /// From now on these groups count. What only the others said is forgotten; its marks stay.
+    /// From now on these groups count.
     private mutating func change(to groups: [GroupID]) {
         let left = session?.groups.subtracting(groups) ?? []
         session?.wantedGroups = nil
         session?.groups = Set(groups)
         state.groups = groups
         batch.changes.append(.groups(groups))
-        for address in layers.addresses(of: left) { set(nil, at: address) }
+        forgetOtherGroups()
         layers.count(groups)
         guard !left.isEmpty else { return }
         batch.effects.append(
@@ -312,6 +313,11 @@ extension DeviceCore {
                 left.sorted().flatMap { group in
                     [.one(.groupMeta(group))] + state.apps.keys.sorted().map { .aspects(.group(group), $0) }
                 }))
+    }
+
+    /// What groups say that do not count, or never came to, is forgotten; its marks stay.
+    private mutating func forgetOtherGroups() {
+        for address in layers.addresses(ofOtherGroupsThan: Set(state.groups)) { set(nil, at: address) }
     }
 
     private mutating func subscribe(_ filters: [TopicFilter], for purpose: Session.Barrier) {

@@ -148,11 +148,12 @@ extension DeviceCore {
     ) {
         let documents = wishes[.auth]
         let deciding = documents.first(where: \.isRetirement) ?? documents.first
+        let retired = documents.filter(\.isRetirement).map(\.change).max()
         let offline = offlineLimits(of: app, wishes, isCertain)
-        releaseLatch(&app, by: deciding, isCertain)
+        releaseLatch(&app, by: deciding, retired, isCertain)
         if app.latch == nil {
-            if let deciding, deciding.isRetirement {
-                latch(&app, change: deciding.change, reason: .policy, message: deciding.authMessage, at: now)
+            if let deciding, let retired {
+                latch(&app, change: retired, reason: .policy, message: deciding.authMessage, at: now)
             } else if isWiping, let limit = offline?.wipeAfter, let gone = runningSinceContact,
                 gone >= limit
             {
@@ -201,13 +202,15 @@ extension DeviceCore {
 
     /// Ends a retirement when an auth document that was changed after it decides. Keys begin anew. A later retirement takes
     /// its place at once, as it takes effect: what was changed before that one releases nothing any more.
-    private mutating func releaseLatch(_ app: inout AppRecord, by deciding: KeptDocument?, _ isCertain: Bool) {
-        guard let latch = app.latch, let deciding, deciding.change > latch.change,
-            deciding.value?.problems.isEmpty == true
-        else { return }
-        if deciding.isRetirement {
-            app.latch = AppRecord.Latch(change: deciding.change, reason: .policy, message: deciding.authMessage)
-        } else if isCertain {
+    ///
+    /// - Parameter retired: The latest change that says retired, at whatever layer: which of them came first does not matter.
+    private mutating func releaseLatch(
+        _ app: inout AppRecord, by deciding: KeptDocument?, _ retired: Revision?, _ isCertain: Bool
+    ) {
+        guard let latch = app.latch, let deciding, retired ?? deciding.change > latch.change else { return }
+        if let retired {
+            app.latch = AppRecord.Latch(change: retired, reason: .policy, message: deciding.authMessage)
+        } else if isCertain, deciding.value?.problems.isEmpty == true {
             app.latch = nil
             app.hasKeys = true
             batch.keyEffects.append(.createKeys(app.id))

@@ -72,9 +72,9 @@ struct Layers: Sendable {
         }.mapValues(\.revision)
     }
 
-    /// Where the documents of these groups stand, in one order for all.
-    func addresses(of groups: Set<GroupID>) -> [Address] {
-        documents.keys.filter { $0.group.map(groups.contains) ?? false }.sorted { $0.path < $1.path }
+    /// Where the documents of other groups stand, in one order for all.
+    func addresses(ofOtherGroupsThan groups: Set<GroupID>) -> [Address] {
+        documents.keys.filter { $0.group.map { !groups.contains($0) } ?? false }.sorted { $0.path < $1.path }
     }
 
     /// Where documents of earlier epochs stand, in one order for all.

@@ -91,16 +91,21 @@ extension Machine {
         }
     }
 
-    /// The retirement that is in force is latched, or a later one: nothing that is older ends it. What a restored controller
-    /// has signed again may be an earlier change than the one it has forgotten.
+    /// Of the retirements in force the latest is latched, or one after it: nothing that is older ends it. What a restored
+    /// controller has signed again may be an earlier change than the one it has forgotten.
     func checkIsLatched(_ app: AppRecord) {
-        guard !world.controller.wasPutBack, app.authState == .retired, app.authReason == .policy,
-            app[.auth].problem == nil, let source = app[.auth].source, let change = watch.changes[source],
-            watch.authorizations[app.id]?[change] == .retired,
-            app.latch.map({ $0.change < change }) ?? true
+        guard !world.controller.wasPutBack, !wasPutBack, app.authState == .retired, app.authReason == .policy,
+            app[.auth].problem == nil, let core
         else { return }
-        let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
-        world.fail(.latched, "\(name)/\(app.id): retired by \(source.path), changed at \(change), and \(latch)")
+        for address in core.state.documents.keys {
+            guard case .desired(let layer, app.id, .auth) = address, let change = watch.changes[address],
+                watch.authorizations[app.id]?[change] == .retired,
+                app.latch.map({ $0.change < change }) ?? true
+            else { continue }
+            if case .group(let group) = layer, !core.state.groups.contains(group) { continue }
+            let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
+            world.fail(.latched, "\(name)/\(app.id): retired by \(address.path), changed at \(change), and \(latch)")
+        }
     }
 
     /// What is out of contact by its own account has been so for long enough.
