@@ -725,6 +725,26 @@ struct DeviceTests {
         #expect(try world.counts(mail, .config).counts.pending == 0)
     }
 
+    @Test("what an app says behind the presence that did not name it yet is not cleared with what was said before it")
+    func appOfNewDisk() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        world.report(.fresh(till, mail, at: world.now))
+        let presence = Presence(
+            state: .online, incarnation: 2, boot: 1, connection: .random(), since: world.now, agent: "1.0", apps: [])
+        var status = Status.fresh(till, mail, at: world.now)
+        status.order.incarnation = 2
+        let topic = world.identity.topic(.reply(till, mail, .status))
+        world.retained[topic] = status.wire
+        world.handle(
+            .messages([
+                .init(topic: world.identity.topic(.presence(.device(till))), payload: presence.json, isRetained: false),
+                .init(topic: topic, payload: status.wire, isRetained: false),
+            ]))
+        #expect(world.retained[topic] == status.wire)
+    }
+
     @Test("the removal of a device of which nothing has come yet is remembered, where the home vouches for it")
     func removalOfUnknown() throws {
         let world = try World()

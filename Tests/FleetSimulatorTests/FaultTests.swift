@@ -13,7 +13,7 @@ struct FaultTests {
         .endNotAnnounced: 44, .subscriptionsIncomplete: 9, .deliveriesLost: 5, .gainsFirst: 27, .lossesLast: 135,
         .displaysNotAnswered: 10, .tombstonesIgnored: 58, .signaturesNotChecked: 210, .barrierNotAwaited: 2,
         .helloNotAwaited: 10, .helloOfAnyConnection: 11, .heartbeatsTakenForHello: 33, .heartbeatsIgnored: 52,
-        .marksIgnored: 5, .ownPresenceIgnored: 420, .revisionsNotCompared: 120, .topicsNotCompared: 72,
+        .marksIgnored: 5, .ownPresenceIgnored: 1_731, .revisionsNotCompared: 120, .topicsNotCompared: 72,
         .fleetsNotCompared: 8, .membershipIgnored: 7, .groupMetaIgnored: 3_248, .trustIgnored: 13, .ticksDropped: 161,
         .wallClockTrusted: 278, .wrongCodesTaken: 175, .acknowledgementsDropped: 1, .returnsDropped: 2,
         .readyDropped: 5, .retireIgnored: 5, .attemptsDropped: 5, .answersNotResumed: 1, .answersBeforeCommit: 19,

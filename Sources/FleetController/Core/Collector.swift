@@ -245,6 +245,8 @@ struct Collector {
         }
         advance(&device, status.order.incarnation, status.order.boot)
         if device != before { try transaction.update(device) }
+        // Its topic has this now, and not any more what was to be cleared there.
+        if !leftovers.isEmpty { leftovers.removeAll { $0 == address } }
         if try !transaction.store(status, of: device, at: now) {
             notices.append(
                 Notice(device: name, text: "reports more than \(Presence.maximumApps) apps: \(status.app) is left out"))

@@ -47,6 +47,9 @@ extension Machine {
         switch frame {
         case .ready(let properties):
             watch.shown[app.id] = properties
+            if properties != record.properties {
+                world.fail(.continues, "\(name)/\(app.id): its ready tells of something else than what is in force")
+            }
             checkKeys(of: record)
             for value in properties.values { checkUnforged(value, app.id) }
         case .deliver(_, .policy(let value, _)):

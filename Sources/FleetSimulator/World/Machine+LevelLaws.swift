@@ -16,6 +16,9 @@ extension Machine {
                 let elapsed = watch.elapsed(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack),
                 elapsed >= duration * 1_000 + 2_000
             else { continue }
+            // A change that something later had followed here has come back by a backup: its time begins anew.
+            let others = watch.wishes.seen[key.address] ?? [:]
+            if world.controller.wasPutBack, others.values.contains(where: { $0.change > key.change }) { continue }
             // A stricter level than the default may stay until it is certain what comes next.
             if app.logLevel <= .status, !watch.isCertain(app.id) { continue }
             world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")

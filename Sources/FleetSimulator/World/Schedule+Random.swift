@@ -69,7 +69,7 @@ extension Schedule {
 
         fileprivate var kinds: [Action.Kind] {
             switch self {
-            case .restore: [.backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker]
+            case .restore: [.backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker, .retire]
             case .members: [.remove, .enroll, .clone, .cutDevice, .crashBroker, .unplug]
             case .registry: [.backUpController, .putBackController, .remove, .enroll, .crashBroker, .ageBroker]
             case .clones: [.image, .putBack, .clone, .crashAgent, .enroll]

@@ -215,7 +215,8 @@ extension World {
             }
         case .dlp:
             var dlp = DLP()
-            dlp.openIn = [.unauthorized, .authorized, .whitelist([appID(0)]), .appConnectApps][variant % 4]
+            let lists: [DLP.Opening] = [[0], [0, 1], [2]].map { .whitelist($0.map(appID)) }
+            dlp.openIn = [.unauthorized, .authorized, lists[0], .appConnectApps, lists[1], lists[2]][variant]
             dlp.openFrom = [.appConnectApps, .unauthorized, .authorized, .whitelist([appID(1)])][variant % 4]
             dlp.pasteboard = [.unauthorized, .authorized, .secureCopy][variant % 3]
             dlp.print = [.unauthorized, .authorized][variant % 2]
