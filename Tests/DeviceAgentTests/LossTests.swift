@@ -145,6 +145,22 @@ struct LossTests {
         #expect(try device.status(mail)[.auth].source == deleted, "the controller still wants it")
     }
 
+    @Test(
+        "a hello that was signed before something came makes nothing forgotten, whatever the broker withholds by then")
+    func keptBack() throws {
+        var (device, deleted, live) = try longAway()
+        let connection = try #require(device.connection)
+        device.fleet.time = device.fleet.time.advanced(bySeconds: 60)
+        let early = try device.fleet.hello(
+            device.device, connection, lost: [.documents], documents: Digest(of: live))
+        let later = Address.desired(.device(device.device), mail, .config)
+        try device.apply(.device(device.device), mail, .config, .config(["a": "b"]))
+        device.retained[later.topic(in: device.fleet.id)] = nil
+        try device.say(.hello(device.device), early)
+        #expect(try device.status(mail)[.config].source == later)
+        #expect(try device.status(mail)[.auth].source == deleted)
+    }
+
     @Test("a hello that tells of lost documents has them fetched again, behind a barrier")
     func documents() throws {
         var device = try TestDevice()

@@ -90,7 +90,7 @@ extension DeviceCore {
             let due = state.running.total + jitter
             session?.reportsDueAt = due
         }
-        if hello.lost.contains(.documents) { fetchAgain(hello.documents) }
+        if hello.lost.contains(.documents) { fetchAgain(by: hello) }
     }
 
     mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) throws {

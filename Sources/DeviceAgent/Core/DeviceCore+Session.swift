@@ -64,6 +64,8 @@ extension DeviceCore {
             /// The marker behind which the broker has shown all that it has.
             let barrier: Int64
             let documents: Digest
+            /// The latest revision of the fleet when that was signed.
+            let latest: Revision
             /// Where it has shown the one that is kept.
             var shown: Set<Address> = []
         }
@@ -238,11 +240,13 @@ extension DeviceCore {
         return nextBarrier
     }
 
-    /// Has all documents shown once more; `wanted` are those that there should be, where the controller has told.
-    mutating func fetchAgain(_ wanted: Digest?) {
+    /// Has all documents shown once more, since a hello says that some were lost; it may name those that there should be.
+    mutating func fetchAgain(by hello: Hello) {
         let barrier = showAgain()
-        guard let barrier, let wanted else { return }
-        session?.wanted = Session.Wanted(barrier: barrier, documents: wanted)
+        guard let barrier, let documents = hello.documents else { return }
+        session?.wanted = Session.Wanted(
+            barrier: barrier, documents: documents,
+            latest: Revision(epoch: hello.clock.epoch, number: hello.clock.revision))
     }
 
     private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, behind barrier: Int64?, at now: Now) {
@@ -280,10 +284,12 @@ extension DeviceCore {
     }
 
     /// What was deleted while this device was away for so long that the tombstone is forgotten, too, nobody can withdraw any
-    /// more. The broker alone cannot make anything forgotten: it must have shown just what the controller has signed for.
+    /// more. The broker alone cannot make anything forgotten: it must have shown just what the controller has signed for, and
+    /// that knew of all that this device knows of, so that no hello which was kept back takes away what came since.
     private mutating func forgetUnwanted() {
         guard let session, let wanted = session.wanted else { return }
         self.session?.wanted = nil
+        guard state.highest <= wanted.latest else { return }
         let kept = layers.revisions(of: session.fetched)
         guard Digest(of: kept.filter { wanted.shown.contains($0.key) }) == wanted.documents else { return }
         for address in kept.keys.filter({ !wanted.shown.contains($0) }).sorted(by: { $0.path < $1.path }) {
