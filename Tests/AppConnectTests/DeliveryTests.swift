@@ -74,7 +74,7 @@ struct DeliveryTests {
     /// After a lost connection the agent is told of it again, of which it may have lost its memory.
     private func expectUnderWay(_ number: Int64, in session: inout Session) throws {
         session.lose()
-        session.connect()
+        session.connect(kept: session.session.lastRequest)
         let sent = session.sent()
         guard case .register(let registration)? = sent.first else { throw TestFailure("no registration: \(sent)") }
         #expect(registration.resume?.begun == [number])

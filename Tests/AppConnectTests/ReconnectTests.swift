@@ -44,7 +44,7 @@ struct ReconnectTests {
                 == Registration.Resume(
                     delivered: [2, 3],
                     acknowledgements: [Acknowledgement(delivery: 3, policy: .config, state: .applied)]))
-        session.receive(.welcome(agent: "fleet-agent/1", device: Session.device))
+        session.welcome()
         #expect(session.sent() == [])
         session.deliver(5, .pasteboard(.authorized))
         #expect(session.run() == [changed(5, .pasteboard(.authorized))])
@@ -74,7 +74,7 @@ struct ReconnectTests {
         _ = session.sent()
         session.finish(call)
         #expect(try registration(session.sent()).resume == Registration.Resume())
-        session.receive(.welcome(agent: "fleet-agent/1", device: Session.device))
+        session.welcome()
         #expect(session.sent() == [])
     }
 
@@ -115,7 +115,7 @@ struct ReconnectTests {
         _ = try session.session.request(.copy)
         #expect(session.run() == [.attempted(.copy(.unauthorized))])
         session.connect()
-        #expect(session.sent().last == .blocked(.copy, target: nil))
+        #expect(session.sent().last == .blocked(.copy, target: nil, number: 1))
     }
 
     @Test("stop ends it")

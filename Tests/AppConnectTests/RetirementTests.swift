@@ -20,7 +20,7 @@ struct RetirementTests {
     func atOnce() throws {
         var session = try authorized()
         session.effects = try session.session.retire()
-        #expect(session.sent() == [.retire])
+        #expect(session.sent() == [.retire(number: 1)])
         #expect(try session.session.reads(.auth) == retired)
         #expect(try session.session.reads(.config) == .config([:]))
         #expect(session.session.properties.managed == .unknown)
@@ -45,7 +45,7 @@ struct RetirementTests {
         session.effects = try session.session.retire()
         session.deliver(2, .config(["a": "2"]))
         #expect(session.run() == [])
-        #expect(session.sent() == [.retire, .delivered(1), .delivered(2)])
+        #expect(session.sent() == [.retire(number: 1), .delivered(1), .delivered(2)])
         #expect(try session.session.reads(.auth) == retired)
         #expect(throws: AppConnectError.self) { try session.acknowledge(.config, .applied) }
         session.deliver(3, retired, reason: .selfRetired)
@@ -75,14 +75,14 @@ struct RetirementTests {
         session.effects = try session.session.retire()
         #expect(session.sent() == [])
         session.connect()
-        #expect(session.sent().last == .retire)
+        #expect(session.sent().last == .retire(number: 1))
         session.lose()
         session.connect()
-        #expect(session.sent().last == .retire)
+        #expect(session.sent().last == .retire(number: 1))
         session.deliver(1, retired, reason: .selfRetired)
         session.run()
         session.lose()
         session.connect()
-        #expect(!session.sent().contains(.retire))
+        #expect(!session.sent().contains(.retire(number: 1)))
     }
 }

@@ -28,9 +28,14 @@ struct Session {
         effects.lazy.compactMap { if case .disconnect(let problem) = $0 { problem } else { nil } }.first
     }
 
-    mutating func connect(welcome: Bool = true) {
+    /// With an agent that has stored so much of what this launch asked for; nil is one that does not count.
+    mutating func connect(welcome: Bool = true, kept: Int64? = 0) {
         effects += session.connected()
-        if welcome { receive(.welcome(agent: "fleet-agent/1", device: Self.device)) }
+        if welcome { self.welcome(kept: kept) }
+    }
+
+    mutating func welcome(kept: Int64? = 0) {
+        receive(.welcome(agent: "fleet-agent/1", device: Self.device, kept: kept))
     }
 
     mutating func lose() { effects += session.lost(Self.lost) }

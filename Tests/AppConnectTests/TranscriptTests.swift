@@ -66,7 +66,7 @@ struct TranscriptTests {
             }
             session.connect(welcome: false)
         case .acknowledge(let answer): try session.acknowledge(answer.policy, answer.state, answer.message)
-        case .blocked(.openIn, let target):
+        case .blocked(.openIn, let target, _):
             session.effects += try session.session.request(.openIn(AppID(unchecked: target ?? ""))).1
         case .display(_, let text): session.effects += session.session.display(text).1
         case .stop: session.effects += session.session.stop()

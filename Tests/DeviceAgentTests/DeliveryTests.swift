@@ -228,7 +228,7 @@ struct DeliveryTests {
             resume: Registration.Resume(
                 delivered: [number],
                 acknowledgements: [Acknowledgement(delivery: number, policy: .config, state: .applied)]))
-        #expect(device.frames == [.welcome(agent: "fleet-agent/test", device: device.device)])
+        #expect(device.frames == [.welcome(agent: "fleet-agent/test", device: device.device, kept: 0)])
         #expect(try device.status(mail)[.config].attempt.outcome == .applied)
     }
 

@@ -80,7 +80,7 @@ private struct World {
             guard let process = apps[app], process.isReady else { return }
             history.append("\(app) retires itself")
             wasRetired.insert(app)
-            try say(.retire, from: process)
+            try say(.retire(), from: process)
         default:
             let seconds = Int64.random(in: 1...400, using: &generator)
             history.append("\(seconds) s pass")

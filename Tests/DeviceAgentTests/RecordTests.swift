@@ -27,7 +27,7 @@ struct RecordTests {
         try device.apply(.all, mail, .config, .config(["": "", "k\u{0}": "\u{2028}"]))
         try device.answer(link, .error)
         try device.wait(40)
-        try device.handle(.frame(link, .retire))
+        try device.handle(.frame(link, .retire(number: 3)))
         for app in device.core.state.apps.values {
             #expect(try AppRecord(json: app.json, limit: .max) == app)
         }

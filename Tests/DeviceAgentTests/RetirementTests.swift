@@ -137,7 +137,7 @@ struct RetirementTests {
         try device.apply(.all, mail, .config, .config(["a": "1"]))
         let link = try device.launch(mail)
         try device.answer(link)
-        try device.handle(.frame(link, .retire))
+        try device.handle(.frame(link, .retire()))
         try device.answer(link)
         let status = try device.reported(mail)
         #expect(status.managed == .unknown)
@@ -159,7 +159,7 @@ struct RetirementTests {
         let address = Address.desired(.all, mail, .auth)
         let later = try device.fleet.document(address, .auth(.authorized, "again"))
         try device.handle(
-            .frame(link, .retire), .message(topic: address.topic(in: device.fleet.id), payload: later))
+            .frame(link, .retire()), .message(topic: address.topic(in: device.fleet.id), payload: later))
         let told = try device.answer(link).compactMap { delivery -> PolicyValue? in
             if case .policy(let value, _) = delivery, value.policy == .auth { value } else { nil }
         }
@@ -184,7 +184,7 @@ struct RetirementTests {
         #expect(device.frames.contains(where: isPrint))
         // Its callback has begun, and has not returned.
         device.frames = []
-        try device.handle(.frame(link, .retire))
+        try device.handle(.frame(link, .retire()))
         #expect(try device.answer(link).contains(.policy(.print(.unauthorized), reason: .none)))
         #expect(try device.status(mail)[.print].attempt.outcome == .rejected)
     }

@@ -5,7 +5,8 @@ extension AppSession {
     package mutating func received(_ frame: AgentFrame) -> [Effect] {
         guard !isStopped else { return [] }
         switch frame {
-        case .welcome(let agent, let device): welcomed(by: agent, device)
+        case .welcome(let agent, let device, let kept): welcomed(by: agent, device, kept)
+        case .kept(let number): confirmRequests(through: number)
         case .refused(let refusal, let message):
             effects.append(.disconnect(AppConnectError(refusal.code, "\(refusal.rawValue): \(message)")))
         case .ready(let properties): receivedReady(properties)
@@ -36,14 +37,14 @@ extension AppSession {
         return flush()
     }
 
-    private mutating func welcomed(by agent: String, _ device: DeviceID) {
+    private mutating func welcomed(by agent: String, _ device: DeviceID, _ kept: Int64?) {
         guard connection == .registering else {
             if connection != .open { violation("a welcome before the registration") }
             return
         }
         connection = .open
         change(to: .connected(device: device.text, agent: agent))
-        if isRetirementUnconfirmed { effects.append(.send(.retire)) }
+        repeatRequests(kept: kept)
         for known in taken.values.filter(\.isAlone).sorted(by: { $0.number < $1.number }) {
             effects.append(.send(.taken(known.number)))
         }

@@ -51,8 +51,7 @@ extension AppSession {
         properties = .initial
         properties[.auth] = .auth(.retired, message: PolicyValue.selfRetiredMessage)
         properties.authReason = .selfRetired
-        isRetirementUnconfirmed = true
-        if connection == .open { effects.append(.send(.retire)) }  // Otherwise behind the next welcome.
+        ask { .retire(number: $0) }
         return flush()
     }
 
@@ -60,7 +59,7 @@ extension AppSession {
     package mutating func request(_ request: DataRequest) throws -> (Bool, [Effect]) {
         try mustBeReady(for: "something was requested")
         guard let attempt = request.blocked(by: properties, in: registration?.app) else { return (true, []) }
-        send(.blocked(attempt.action, target: request.target))
+        ask { .blocked(attempt.action, target: request.target, number: $0) }
         queue(.attempted(attempt))
         return (false, flush())
     }

@@ -119,7 +119,7 @@ extension AppSession {
     }
 
     private mutating func set(_ delivery: Delivery) {
-        if case .policy(.auth, .selfRetired) = delivery { isRetirementUnconfirmed = false }
+        if case .policy(.auth, .selfRetired) = delivery { confirmRetirement() }
         set(delivery, in: &properties)
     }
 

@@ -76,16 +76,20 @@ package struct AppSession: Sendable {
     /// The newest of each policy.
     package var answerable: [Policy: Answerable] = [:]
     package var answers: [Policy: Acknowledgement] = [:]
-    /// The app has retired itself, and the agent has not said yet that it knows.
-    var isRetirementUnconfirmed = false
+    /// What the app has asked for, or reported, and its agent may not have stored yet: the oldest first.
+    package var requests: [Request] = []
+    /// The number of this launch's last request.
+    package var lastRequest: Int64 = 0
+    /// The agent of this connection says what it has stored.
+    var doesAgentCount = false
     /// What is written as soon as the agent has welcomed the app.
     var held: [AppFrame] = []
     var displays: Set<Int64> = []
     var lastDisplay: Int64 = 0
     var effects: [Effect] = []
 
-    /// Frames kept while there is no connection, of which the oldest attempts go beyond it; calls kept while the delegate is
-    /// busy, of which the oldest go.
+    /// Requests kept for the agent, of which the oldest attempts go beyond it; calls kept while the delegate is busy, of which
+    /// the oldest go.
     static let maximumWaiting = 256
 
     package init() {}
@@ -142,7 +146,7 @@ package struct AppSession: Sendable {
             case .delivery(let number, let delivery, _): taken[delivery.kind]?.number != number
             }
         }
-        held.removeAll { !$0.outlivesConnection }
+        held = []
         endDisplays()
         if !isStopped { change(to: .disconnected(problem)) }
         return flush()
@@ -170,20 +174,12 @@ package struct AppSession: Sendable {
         queue(.connectionChanged(state))
     }
 
-    /// Writes at once, or when the agent has welcomed the app, or never: what the next registration says is not held.
+    /// Writes at once, or when the agent has welcomed the app, or never: the next registration says it.
     mutating func send(_ frame: AppFrame) {
         switch connection {
         case .open: effects.append(.send(frame))
         case .registering: held.append(frame)
-        case .none, .waiting: if frame.outlivesConnection { held.append(frame) }
-        }
-        if held.count > Self.maximumWaiting, let oldest = held.firstIndex(where: \.outlivesConnection) {
-            held.remove(at: oldest)
+        case .none, .waiting: break
         }
     }
-}
-
-extension AppFrame {
-    /// Whether it is kept for the next connection: what else there is to say, the next registration says.
-    fileprivate var outlivesConnection: Bool { if case .blocked = self { true } else { false } }
 }

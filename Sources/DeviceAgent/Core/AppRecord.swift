@@ -19,6 +19,8 @@ package struct AppRecord: Hashable, Sendable {
     /// This launch has yet to say that its ready callback has returned.
     var owesReady = false
     package var nextDelivery: Int64
+    /// This launch's requests up to this number are stored.
+    package var kept: Int64 = 0
     package var managed: ManagedPolicy = .unknown
     package var authReason: AuthReason = .none
     package var hasKeys = false

@@ -18,7 +18,8 @@ extension DeviceCore {
         }
         links[link] = id
         processes[id] = AppProcess(link: link, phase: .registered)
-        batch.effects.append(.send(link, .welcome(agent: agentVersion, device: device)))
+        let kept = state.apps[id].map { $0.launch == registration.launch ? $0.kept : 0 } ?? 0
+        batch.effects.append(.send(link, .welcome(agent: agentVersion, device: device, kept: kept)))
         log(.info, "app registered", registration.sdk, app: id)
         if state.apps[id] == nil { add(registration, at: now) }
         resume(registration, at: now)
@@ -63,16 +64,16 @@ extension DeviceCore {
             if app.launch != registration.launch || newest > app.nextDelivery {
                 // This agent has lost its memory of this process, or some of it.
                 app.forgetTold()
-                app.launch = registration.launch
                 app.nextDelivery = max(app.nextDelivery, newest)
             }
             for number in resume.delivered { _ = app.returned(number, at: now.wall) }
             for acknowledgement in resume.acknowledgements { _ = app.answered(acknowledgement, at: now.wall) }
             app.keepUnderWay(resume.begun)
         } else {
-            app.launch = registration.launch
             app.beginLaunch()
         }
+        if app.launch != registration.launch { app.kept = 0 }
+        app.launch = registration.launch
         for index in app.policies.indices where Policy.allCases[index].isAcknowledgedByApp {
             app.policies[index].refreshAttempt(at: now.wall)
         }
@@ -112,8 +113,10 @@ extension DeviceCore {
             batch.settledApps.insert(id)
         case .acknowledge(let acknowledgement):
             if state.apps[id]?.answered(acknowledgement, at: now.wall) == true { changed(id) }
-        case .blocked(let action, let target): keep(.blocked, of: id, action: action, target: target, at: now)
-        case .retire: retire(id, at: now)
+        case .blocked(let action, let target, let number):
+            guard isNew(number, of: id, on: link) else { return }
+            keep(.blocked, of: id, action: action, target: target, at: now)
+        case .retire(let number): retire(id, isNew: isNew(number, of: id, on: link), at: now)
         case .display(let number, let text): batch.effects.append(.display(link, id: number, text: text))
         case .code, .stop: break
         }
@@ -126,11 +129,25 @@ extension DeviceCore {
         batch.reportedApps.insert(id)
     }
 
-    private mutating func retire(_ id: AppID, at now: Now) {
+    /// Whether this launch's request has not been stored yet. It is with this moment's transaction, and the app told so.
+    private mutating func isNew(_ number: Int64?, of id: AppID, on link: LinkID) -> Bool {
+        guard let number else { return true }
+        batch.effects.append(.send(link, .kept(number)))
+        guard let kept = state.apps[id]?.kept, number > kept else { return false }
+        state.apps[id]?.kept = number
+        batch.changedApps.insert(id)
+        return true
+    }
+
+    /// An app that asks again has retired already. If that has ended since, it has the defaults all the same, and is told of
+    /// its retirement before it is told of the rest.
+    private mutating func retire(_ id: AppID, isNew: Bool, at now: Now) {
         guard var app = state.apps[id], !app.isSelfRetired else { return }
         let before = app
-        latch(
-            &app, change: state.highest, reason: .selfRetired, message: PolicyValue.selfRetiredMessage, at: now)
+        if isNew {
+            latch(
+                &app, change: state.highest, reason: .selfRetired, message: PolicyValue.selfRetiredMessage, at: now)
+        }
         app.takeRetirement(at: now.wall)
         processes[id]?.awaitsRetirement = true
         store(app, insteadOf: before)

@@ -11,6 +11,7 @@ extension AppRecord: JSONCodable {
         var wasReady = false
         var owesReady = false
         var nextDelivery: Int64 = 1
+        var kept: Int64 = 0
         var managed = ManagedPolicy.unknown
         var authReason = AuthReason.none
         var hasKeys = false
@@ -32,6 +33,7 @@ extension AppRecord: JSONCodable {
             case "wasReady": wasReady = try value.bool()
             case "owesReady": owesReady = try value.bool()
             case "nextDelivery": nextDelivery = try value.integer()
+            case "kept": kept = try value.integer()
             case "managed": managed = try value.value()
             case "authReason": authReason = try value.value()
             case "hasKeys": hasKeys = try value.bool()
@@ -60,6 +62,7 @@ extension AppRecord: JSONCodable {
         self.wasReady = wasReady
         self.owesReady = owesReady
         self.nextDelivery = nextDelivery
+        self.kept = kept
         self.managed = managed
         self.authReason = authReason
         self.hasKeys = hasKeys
@@ -82,6 +85,7 @@ extension AppRecord: JSONCodable {
             writer.member("wasReady", wasReady)
             writer.member("owesReady", owesReady)
             writer.member("nextDelivery", nextDelivery)
+            writer.member("kept", kept)
             writer.member("managed", managed)
             writer.member("authReason", authReason)
             writer.member("hasKeys", hasKeys)

@@ -25,6 +25,8 @@ extension AgentFrame: JSONCodable {
         var id: Int64?
         var isOK: Bool?
         var isActive: Bool?
+        var number: Int64?
+        var kept: Int64?
 
         mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
@@ -41,6 +43,8 @@ extension AgentFrame: JSONCodable {
             case "id": id = try value.integer()
             case "ok": isOK = try value.bool()
             case "active": isActive = try value.bool()
+            case "number": number = try value.integer()
+            case "kept": kept = try value.integer()
             default: break
             }
         }
@@ -52,7 +56,8 @@ extension AgentFrame: JSONCodable {
                     throw FleetProtocolError(
                         .version, "link version \(version ?? 0), where this library speaks \(Link.version)", at: "v")
                 }
-                return .welcome(agent: try required(agent, "agent"), device: try required(device, "device"))
+                return .welcome(
+                    agent: try required(agent, "agent"), device: try required(device, "device"), kept: kept)
             case "refused": return .refused(try required(code, "code"), message: try required(message, "message"))
             case "ready": return .ready(try required(properties, "properties"))
             case "deliver":
@@ -62,6 +67,7 @@ extension AgentFrame: JSONCodable {
             case "displayed": return .displayed(id: try required(id, "id"), try required(isOK, "ok"))
             case "activity": return .activity(isActive: try required(isActive, "active"))
             case "codeResult": return .codeResult(try required(isOK, "ok"))
+            case "kept": return .kept(try required(number, "number"))
             case let unknown:
                 throw FleetProtocolError(
                     .value, "unknown type '\(Text.printable(unknown, limit: 40))'", at: "type")
@@ -93,11 +99,12 @@ extension AgentFrame: JSONCodable {
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             switch self {
-            case .welcome(let agent, let device):
+            case .welcome(let agent, let device, let kept):
                 writer.member("type", "welcome")
                 writer.member("v", Link.version)
                 writer.member("agent", agent)
                 writer.member("device", device)
+                writer.member("kept", ifPresent: kept)
             case .refused(let code, let message):
                 writer.member("type", "refused")
                 writer.member("code", code.rawValue)
@@ -130,6 +137,9 @@ extension AgentFrame: JSONCodable {
             case .codeResult(let isOK):
                 writer.member("type", "codeResult")
                 writer.member("ok", isOK)
+            case .kept(let number):
+                writer.member("type", "kept")
+                writer.member("number", number)
             }
         }
     }

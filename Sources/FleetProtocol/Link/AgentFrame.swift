@@ -1,6 +1,7 @@
 /// From the agent to the app.
 package enum AgentFrame: Hashable, Sendable {
-    case welcome(agent: String, device: DeviceID)
+    /// `kept` as in the frame of that name, of what this launch has said before; nil from an agent that does not count.
+    case welcome(agent: String, device: DeviceID, kept: Int64? = nil)
     case refused(Refusal, message: String)
     /// All properties, for the ready callback. Once per launch.
     case ready(AppProperties)
@@ -12,6 +13,8 @@ package enum AgentFrame: Hashable, Sendable {
     case activity(isActive: Bool)
     /// The answer to `code`.
     case codeResult(Bool)
+    /// The launch's requests (`blocked`, `retire`) up to this number are stored.
+    case kept(Int64)
 
     package enum Refusal: String, CaseIterable, Hashable, Sendable {
         /// The process may not be this app.

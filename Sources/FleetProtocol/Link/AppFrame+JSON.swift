@@ -22,6 +22,7 @@ extension AppFrame: JSONCodable {
         var message: String?
         var action: AppEvent.Action?
         var target: String?
+        var number: Int64?
         var id: Int64?
         var text: String?
 
@@ -50,6 +51,7 @@ extension AppFrame: JSONCodable {
             case "message": message = try value.message()
             case "action": action = try value.oneOf()
             case "target": target = try value.message(limit: 500)
+            case "number": number = try value.integer(in: 1...JSONValue.largestInteger)
             case "id": id = try value.integer()
             case "text": text = try value.message(limit: Link.maximumText)
             default: break
@@ -78,8 +80,8 @@ extension AppFrame: JSONCodable {
             case "acknowledge":
                 return .acknowledge(
                     try Acknowledgement(delivery: delivery, policy: policy, state: state, message: message))
-            case "blocked": return .blocked(try required(action, "action"), target: target)
-            case "retire": return .retire
+            case "blocked": return .blocked(try required(action, "action"), target: target, number: number)
+            case "retire": return .retire(number: number)
             case "display": return .display(id: try required(id, "id"), text: try required(text, "text"))
             case "stop": return .stop
             case "code": return .code(try required(app, "app"), try required(text, "text"))
@@ -107,11 +109,14 @@ extension AppFrame: JSONCodable {
             case .acknowledge(let acknowledgement):
                 writer.member("type", "acknowledge")
                 acknowledgement.writeMembers(to: &writer)
-            case .blocked(let action, let target):
+            case .blocked(let action, let target, let number):
                 writer.member("type", "blocked")
                 writer.member("action", action.rawValue)
                 writer.member("target", ifPresent: target)
-            case .retire: writer.member("type", "retire")
+                writer.member("number", ifPresent: number)
+            case .retire(let number):
+                writer.member("type", "retire")
+                writer.member("number", ifPresent: number)
             case .display(let id, let text):
                 writer.member("type", "display")
                 writer.member("id", id)

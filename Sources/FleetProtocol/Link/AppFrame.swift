@@ -9,10 +9,11 @@ package enum AppFrame: Hashable, Sendable {
     /// `"called": false`: an agent that does not know that member sends what comes next all the same.
     case taken(Int64)
     case acknowledge(Acknowledgement)
-    /// The app tried what its policy blocks.
-    case blocked(AppEvent.Action, target: String?)
-    /// The app retires itself.
-    case retire
+    /// The app tried what its policy blocks. The number, which grows from one request of a launch to the next, is there so
+    /// that the app can say it again until the agent has stored it, and the agent takes it once.
+    case blocked(AppEvent.Action, target: String?, number: Int64? = nil)
+    /// The app retires itself: a request as `blocked` is one.
+    case retire(number: Int64? = nil)
     /// Show a text to the person at the device; answered by `displayed` with the same id.
     case display(id: Int64, text: String)
     /// The process ends AppConnect; the connection is closed next.

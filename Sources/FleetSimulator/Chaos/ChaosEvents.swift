@@ -32,8 +32,19 @@ struct ChaosEvents {
         for name in levels.keys { levels[name]?.sort { $0.order < $1.order } }
     }
 
-    /// How long after an attempt neither app nor agent may be touched for it to be certain that the agent has it.
+    /// How long an agent needs at most to hear its apps and store what they say.
     private static let margin: Int64 = 5_000
+
+    /// An attempt is said until an agent has stored it: only with its app it can be lost.
+    private func isCertain(_ at: Int64, _ transcript: ChaosTranscript, _ chaos: Chaos) -> Bool {
+        let fleet = chaos.fleet
+        guard
+            let agent = fleet.parts.first(where: { $0.target.isAgent(of: transcript.device) }),
+            let app = fleet.parts.first(where: { $0.target.isApp(transcript.app, on: transcript.device) }),
+            let told = agent.quiet(since: at, for: Self.margin)
+        else { return false }
+        return !app.wounds.contains { (at - Self.margin...told).contains($0.at) }
+    }
 
     func check(_ chaos: Chaos, statuses: [JSONValue]) {
         // With a device that is taken out its events go.
@@ -72,17 +83,7 @@ struct ChaosEvents {
 
     private func check(_ transcript: ChaosTranscript, _ chaos: Chaos) {
         let name = "\(transcript.app) on \(transcript.device)"
-        let wounds = chaos.fleet.parts.filter { part in
-            switch part.target {
-            case .agent(let device): "d\(device)" == transcript.device.text
-            case .app(let device, let app):
-                "d\(device)" == transcript.device.text && "chaos.a\(app)" == transcript.app.text
-            case .broker, .controller: false
-            }
-        }.flatMap(\.wounds)
-        for (at, url) in transcript.blocked where urls[url] == nil {
-            // The link is a socket: what was written when the agent was killed is gone with it.
-            guard !wounds.contains(where: { (at - Self.margin...at + Self.margin).contains($0) }) else { continue }
+        for (at, url) in transcript.blocked where urls[url] == nil && isCertain(at, transcript, chaos) {
             chaos.fail(
                 ChaosFinding(
                     .kept, "\(name): the blocked attempt to open \(url) at \(at) ms is not stored",
@@ -100,6 +101,20 @@ struct ChaosEvents {
             }
             stored = stored[(index + 1)...]
             before = level
+        }
+    }
+}
+
+extension ChaosPlan.Target {
+    fileprivate func isAgent(of id: DeviceID) -> Bool {
+        if case .agent(let device) = self { "d\(device)" == id.text } else { false }
+    }
+
+    fileprivate func isApp(_ id: AppID, on name: DeviceID) -> Bool {
+        if case .app(let device, let app) = self {
+            "d\(device)" == name.text && "chaos.a\(app)" == id.text
+        } else {
+            false
         }
     }
 }

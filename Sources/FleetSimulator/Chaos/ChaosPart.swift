@@ -25,8 +25,14 @@ final class ChaosPart {
     private var endsBy: Int64?
     private var wasFull = false
     private var downtime: Int64 = 0
-    /// When something was done to it: what it was about to say then may be lost.
-    private(set) var wounds: [Int64] = []
+    /// When something was done to it, or became of it: what it was about to say then may be lost.
+    private(set) var wounds: [Wound] = []
+
+    struct Wound {
+        let at: Int64
+        /// From then on it does its work.
+        let isHealed: Bool
+    }
 
     /// How long a part may take to end when it is asked to.
     static let patience: Int64 = 20_000
@@ -90,11 +96,19 @@ final class ChaosPart {
     private func proceed(at now: Int64) {
         guard stopsUntil != nil else { return }
         stopsUntil = nil
-        wound(now)
+        wound(now, isHealed: isFullUntil == nil)
         child?.signal(SIGCONT)
     }
 
-    private func wound(_ now: Int64) { wounds.append(now) }
+    private func wound(_ now: Int64, isHealed: Bool = false) { wounds.append(Wound(at: now, isHealed: isHealed)) }
+
+    /// When it has done its work for `margin` on end for the first time since `time`; nil if never so far.
+    func quiet(since time: Int64, for margin: Int64) -> Int64? {
+        let before = wounds.last { $0.at <= time }
+        let begins = (before?.isHealed ?? true ? [time] : []) + wounds.filter { $0.at > time && $0.isHealed }.map(\.at)
+        return begins.first { begin in !wounds.contains { (begin + 1...begin + margin).contains($0.at) } }
+            .map { $0 + margin }
+    }
 
     // MARK: What becomes of it
 
@@ -106,7 +120,7 @@ final class ChaosPart {
         }
         if let end = isFullUntil, now >= end {
             isFullUntil = nil
-            wound(now)
+            wound(now, isHealed: child != nil && stopsUntil == nil)
             try child?.limitFiles(false, log: limits)
             news.append(.hasRoom)
         }
@@ -130,6 +144,7 @@ final class ChaosPart {
             startsAt = nil
             child = try launch()
             startedAt = now
+            wound(now, isHealed: isFullUntil == nil)
             if isFullUntil != nil { try child?.limitFiles(true, log: limits) }
             news.append(.started)
         }

@@ -175,7 +175,11 @@ final class AppProcess {
         lastDown = max(lastDown, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
         world.after(lastDown - world.now) { [unowned self] in
             guard link == number else { return }
+            var frame = frame
             if case .displayed(let id, _) = frame { displays.remove(id) }
+            if world.fault == .requestsNotRepeated, case .welcome(let agent, let device, _) = frame {
+                frame = .welcome(agent: agent, device: device, kept: .max)
+            }
             run { $0.received(frame) }
         }
     }
@@ -208,8 +212,9 @@ final class AppProcess {
             case .displayed: break
             }
         }
-        if session?.connection == .open, watch.attemptsTold != watch.attempts {
-            world.fail(.kept, "\(name): of \(watch.attempts) blocked attempts its agent is told \(watch.attemptsTold)")
+        if session?.connection == .open, watch.attemptsTold.count != watch.attempts {
+            world.fail(
+                .kept, "\(name): of \(watch.attempts) blocked attempts its agent is told \(watch.attemptsTold.count)")
         }
     }
 

@@ -13,9 +13,9 @@ struct AppWatch {
     /// The newest callback of each policy that has begun.
     private var begun: [Policy: Int64] = [:]
     private var answers: [Policy: Answer] = [:]
-    /// What was blocked, how much of it the agent was told, and how often the delegate.
+    /// What was blocked, what of it the agent was told, by the number, and how often the delegate.
     private(set) var attempts = 0
-    private(set) var attemptsTold = 0
+    private(set) var attemptsTold: Set<Int64?> = []
     private(set) var attemptsCalled = 0
 
     mutating func begins(_ call: AppSession.Call) {
@@ -29,7 +29,7 @@ struct AppWatch {
     mutating func blocked() { attempts += 1 }
 
     mutating func sends(_ frame: AppFrame) {
-        if case .blocked = frame { attemptsTold += 1 }
+        if case .blocked(_, _, let number) = frame { attemptsTold.insert(number) }
     }
 
     func mayAnswer(_ policy: Policy) -> Bool { begun[policy] != nil }

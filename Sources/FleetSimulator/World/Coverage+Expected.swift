@@ -48,7 +48,8 @@ extension Coverage {
         [
             "destroyKeys", "createKeys", "store", "subscribe", "unsubscribe", "publish a device's presence",
             "publish barrier", "publish event", "publish log-level", "report", "send welcome", "send refused",
-            "send ready", "send deliver", "send displayed", "send codeResult", "close", "display", "checkCode",
+            "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "close", "display",
+            "checkCode",
         ], [""])
 
     private static let stored = each(

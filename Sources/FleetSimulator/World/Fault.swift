@@ -6,6 +6,7 @@ package enum Fault: String, CaseIterable, Sendable {
     // The device's store
     case marksNotStored, appsNotStored, eventsNotStored, bootNotStored, latchNotStored, documentsNotStored
     case groupsNotStored, clockNotStored, trustNotStored, dropsNotStored, levelClocksNotStored, transactionsHalved
+    case requestsNotStored
     // Around the device's core: what it says and does
     case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, keysMadeAnew, keysDestroyedEarly
     case statusesLost, sequenceNotRaised, oldMessagesSentAgain, eventsNotSentAgain, eventsCountedTwice
@@ -19,7 +20,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
-    case answersNotResumed, callbacksOverlap, installationsConfused
+    case answersNotResumed, requestsNotRepeated, callbacksOverlap, installationsConfused
     // The controller
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored

@@ -59,6 +59,10 @@ extension Machine {
             checkUnforged(value, app.id)
             checkOrder(value, record)
             watch.shown[app.id]?[value.policy] = value
+        case .kept(let number):
+            if disk.state.apps[app.id]?.kept ?? 0 < number {
+                world.fail(.stored, "\(name)/\(app.id): told that its request \(number) is stored, before it is")
+            }
         default: break
         }
         if disk.state.apps[app.id] != record, case .deliver = frame {

@@ -96,6 +96,7 @@ extension Machine {
         case .displayed: "displayed"
         case .activity: "activity"
         case .codeResult: "codeResult"
+        case .kept: "kept"
         }
     }
 

@@ -107,6 +107,9 @@ extension Machine {
         case (.latchNotStored, .app(var app)):
             app.latch = nil
             return .app(app)
+        case (.requestsNotStored, .app(var app)):
+            app.kept = 0
+            return .app(app)
         case (.levelClocksNotStored, .app(var app)):
             app.levelClocks = [:]
             return .app(app)

@@ -32,7 +32,7 @@ extension Machine {
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
         checkContact(core, events)
-        checkAttempts(events, effects)
+        checkRequests(events, effects)
         checkRetirements(events, core)
         checkCodes(events, effects, core)
         checkRegistrations(events, effects)
@@ -53,25 +53,46 @@ extension Machine {
         watch.changes[address] = max(watch.changes[address] ?? .zero, document.change)
     }
 
-    /// Each attempt that an app has reported is kept as it was.
-    private func checkAttempts(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
+    /// What an app asks for is taken once, however often it is said: each attempt is kept as it was, and each retirement takes
+    /// effect.
+    private func checkRequests(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
         struct Blocked: Hashable {
             let action: AppEvent.Action?
             let target: String?
         }
         var reported: [Blocked] = []
-        for case .frame(_, .blocked(let action, let target)) in events {
-            reported.append(Blocked(action: action, target: target))
+        var retired: [AppID: Int] = [:]
+        for case .frame(let link, let frame) in events {
+            switch frame {
+            case .blocked(let action, let target, let number):
+                if isTaken(number, on: link) { reported.append(Blocked(action: action, target: target)) }
+            case .retire(let number):
+                if let app = watch.links[link.number], isTaken(number, on: link) { retired[app, default: 0] += 1 }
+            default: break
+            }
         }
-        guard !reported.isEmpty else { return }
         var kept: [Blocked] = []
         for case .store(let changes) in effects {
             for case .event(let event) in changes {
-                guard case .event(let event) = event.body, event.kind == .blocked else { continue }
-                kept.append(Blocked(action: event.action, target: event.target))
+                guard case .event(let event) = event.body else { continue }
+                if event.kind == .blocked { kept.append(Blocked(action: event.action, target: event.target)) }
+                if event.kind == .wiped, event.message == "\(AuthReason.selfRetired)" {
+                    retired[event.header.app, default: 0] -= 1
+                }
             }
         }
         if kept != reported { world.fail(.kept, "\(name): \(reported) were blocked, and \(kept) are kept") }
+        // Of one that is retired already there is nothing to tell.
+        for (app, count) in retired where count < 0 {
+            world.fail(.latched, "\(name)/\(app) is retired once more for what it asked once")
+        }
+    }
+
+    /// Whether that has not been taken before; it is now.
+    private func isTaken(_ number: Int64?, on link: LinkID) -> Bool {
+        guard let number, let launch = watch.launches[link.number] else { return true }
+        let request = Watch.Request(launch: launch, number: number)
+        return !watch.requests.contains(request) && watch.taking.insert(request).inserted
     }
 
     /// What becomes of an app, and is worth an event, has one in the same transaction.
@@ -95,8 +116,10 @@ extension Machine {
     private func checkRetirements(_ events: [DeviceEvent], _ core: DeviceCore) {
         // A document, or the end of its connection, may have come behind it in the same moment.
         guard !events.contains(where: { if case .frame = $0 { false } else { true } }) else { return }
-        for case .frame(let link, .retire) in events {
-            guard let app = watch.links[link.number], let record = core.state.apps[app] else { continue }
+        for case .frame(let link, .retire(let number)) in events {
+            guard let app = watch.links[link.number], watch.isTaking(number, on: link),
+                let record = core.state.apps[app]
+            else { continue }
             if record.latch?.reason != .selfRetired {
                 world.fail(.latched, "\(name)/\(app): it retired itself, and is not retired")
             }

@@ -1,3 +1,4 @@
+import AppConnect
 import DeviceAgent
 import FleetProtocol
 
@@ -8,6 +9,7 @@ extension Machine {
         lastLink += 1
         links[lastLink] = app
         watch.links[lastLink] = app.id
+        watch.launches[lastLink] = app.session?.registration?.launch
         return lastLink
     }
 

@@ -59,8 +59,12 @@ struct Watch {
     /// What every auth document that came says, by app and by when it was changed.
     private(set) var authorizations: [AppID: [Revision: AuthState]] = [:]
     var conversations: [AppID: Conversation] = [:]
-    /// Which app has each connection on the link.
+    /// Which app has each connection on the link, and which launch of it.
     var links: [Int64: AppID] = [:]
+    var launches: [Int64: RandomID] = [:]
+    /// What apps have asked for, and the device has stored; and what it is to store next.
+    private(set) var requests: Set<Request> = []
+    var taking: Set<Request> = []
     /// The newest status that has reached the broker, by topic.
     var arrived: [String: ReportOrder] = [:]
     private(set) var isPastFirst = false
@@ -91,6 +95,11 @@ struct Watch {
     private(set) var earlierBoots: Int64
     private var lostTime: Int64 = 0
     private var savedAt: Int64 = 0
+
+    struct Request: Hashable {
+        let launch: RandomID
+        let number: Int64
+    }
 
     struct Contact {
         var running: Int64
@@ -125,6 +134,7 @@ struct Watch {
             wishes.note(document, at: address)
         }
         for app in state.apps.values {
+            requests.formUnion((0..<app.kept).map { Request(launch: app.launch, number: $0 + 1) })
             for (address, clock) in app.levelClocks where clock.isCodeAccepted {
                 wishes.typed.insert(LevelWishes.Key(app: app.id, address: address, change: clock.change))
             }
@@ -159,6 +169,8 @@ struct Watch {
             problem = "\(app.id) logs at \(app.logLevel), and no change to it is told"
         }
         for app in conversations.keys { conversations[app]?.stored() }
+        requests.formUnion(taking)
+        taking = []
         unstored = []
         return problem
     }
@@ -228,6 +240,12 @@ struct Watch {
             case .aspect(let value) = document.content, case .auth(let state, _) = value.content
         else { return }
         authorizations[app, default: [:]][document.change] = state
+    }
+
+    /// Whether that counts in this moment.
+    func isTaking(_ number: Int64?, on link: LinkID) -> Bool {
+        guard let number, let launch = launches[link.number] else { return true }
+        return taking.contains(Request(launch: launch, number: number))
     }
 
     mutating func forgetUnstored() {
@@ -306,6 +324,7 @@ struct Watch {
         before = []
         named = highest
         answering = []
+        taking = []
     }
 
     /// How far the connection has come.

@@ -270,6 +270,16 @@ extension World {
         if app.isAttended, app.callbacks.contains(.attempts), app.watch.attemptsCalled != app.watch.attempts {
             fail(.quiet, "\(app.name) was called for \(app.watch.attemptsCalled) of \(app.watch.attempts) attempts")
         }
+        // A disk that was put back may be older than what this launch was told of it.
+        if let launch = session.registration?.launch, !app.machine.wasPutBack, app.machine.oneSince == 1 {
+            for number in 0..<session.lastRequest
+            where !app.machine.watch.requests.contains(Watch.Request(launch: launch, number: number + 1)) {
+                fail(.kept, "\(app.name): its request \(number + 1) is not stored")
+            }
+        }
+        if let request = session.requests.first {
+            fail(.ends, "\(app.name) still repeats its request \(request.number)")
+        }
         let properties = session.properties
         let isSelfRetired = record.latch?.reason == .selfRetired
         let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged

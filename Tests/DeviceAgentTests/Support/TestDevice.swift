@@ -225,7 +225,7 @@ struct TestDevice {
                     try handle(
                         .frame(
                             link, .acknowledge(Acknowledgement(delivery: number, policy: value.policy, state: state))))
-                case .welcome, .refused, .displayed, .activity, .codeResult: break
+                case .welcome, .refused, .displayed, .activity, .codeResult, .kept: break
                 }
             }
         }

@@ -1,0 +1,46 @@
+package import FleetProtocol
+
+/// What an app says of its own accord and what must not be lost, whoever dies: it is said again at each connection until the
+/// agent has stored it.
+extension AppSession {
+    package struct Request: Hashable, Sendable {
+        package let number: Int64
+        package let frame: AppFrame
+
+        var isRetirement: Bool { if case .retire = frame { true } else { false } }
+    }
+
+    /// The app has retired itself, and the agent has not said yet that it knows.
+    var isRetirementUnconfirmed: Bool { requests.contains(where: \.isRetirement) }
+
+    /// Writes it at once, or behind the next welcome.
+    mutating func ask(_ frame: (_ number: Int64) -> AppFrame) {
+        lastRequest += 1
+        let request = Request(number: lastRequest, frame: frame(lastRequest))
+        requests.append(request)
+        if connection == .open { send([request]) }
+        if requests.count > Self.maximumWaiting, let oldest = requests.firstIndex(where: { !$0.isRetirement }) {
+            requests.remove(at: oldest)
+        }
+    }
+
+    /// The agent of a new connection has stored what it had `kept` from this launch; nil of one that does not count: it has
+    /// what is written.
+    mutating func repeatRequests(kept: Int64?) {
+        doesAgentCount = kept != nil
+        confirmRequests(through: kept ?? 0)
+        send(requests)
+    }
+
+    private mutating func send(_ requests: [Request]) {
+        effects += requests.map { .send($0.frame) }
+        if !doesAgentCount { confirmRequests(through: lastRequest) }
+    }
+
+    /// A retirement is asked for until the agent's own word about it has come.
+    mutating func confirmRequests(through number: Int64) {
+        requests.removeAll { $0.number <= number && !$0.isRetirement }
+    }
+
+    mutating func confirmRetirement() { requests.removeAll(where: \.isRetirement) }
+}
