@@ -36,9 +36,14 @@ struct Page: JSONWritable {
     private(set) var rows: [any JSONWritable] = []
     /// Where the next page begins, once this one is full.
     private(set) var next: String?
+    private let limit: Int
     private var size = 0
 
-    init(_ name: String) { self.name = name }
+    /// - Parameter limit: In bytes.
+    init(_ name: String, limit: Int) {
+        self.name = name
+        self.limit = limit
+    }
 
     var isFull: Bool { next != nil }
 
@@ -49,7 +54,7 @@ struct Page: JSONWritable {
     mutating func add(_ more: [any JSONWritable], behind last: String) {
         guard !isFull else { return }
         let count = more.reduce(0) { $0 + $1.json.count + 1 }
-        guard rows.isEmpty || size + count <= Response.pageSize - 64 else {
+        guard rows.isEmpty || size + count <= limit - 64 else {
             next = last
             return
         }

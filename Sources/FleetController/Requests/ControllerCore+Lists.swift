@@ -1,11 +1,13 @@
-import FleetProtocol
+package import FleetProtocol
 
 extension ControllerCore {
     /// Rows that are fetched at once, before it is known how many fit on a page.
     private static let fetch = 2_000
 
-    /// Answers a question.
-    func read(_ body: JSONValue, _ verb: Verb, now: Timestamp) throws -> Answer {
+    /// Answers a question, a list with a page of so many bytes at most.
+    func read(
+        _ body: JSONValue, _ verb: Verb, now: Timestamp, pageSize: Int = Response.pageSize
+    ) throws -> Answer {
         if verb == .progress {
             let request = try SelectionRequest(json: body.json, limit: Request.maximumSize)
             return try store.transaction { Answer(try Progress($0, request, now: now)) }
@@ -13,23 +15,43 @@ extension ControllerCore {
         let request = try ListRequest(json: body.json, limit: Request.maximumSize)
         return try store.transaction { transaction in
             switch verb {
-            case .groups: try groups(request, transaction)
-            case .devices: try devices(request, transaction)
-            case .apps: try apps(request, transaction)
-            case .policies: try policies(request, transaction)
-            case .status: try status(request, transaction, now)
-            case .history: try history(request, transaction)
+            case .groups: try groups(request, transaction, pageSize)
+            case .devices: try devices(request, transaction, pageSize)
+            case .apps: try apps(request, transaction, pageSize)
+            case .policies: try policies(request, transaction, pageSize)
+            case .status: try status(request, transaction, now, pageSize)
+            case .history: try history(request, transaction, pageSize)
             case .progress, .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove:
                 Answer(JSONValue.object([]))
             }
         }
     }
 
-    private func groups(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
+    /// All rows of a list, as somebody has them who fetches page after page.
+    package func rows(
+        of verb: Verb, _ request: ListRequest, now: Timestamp, pageSize: Int = Response.pageSize
+    ) throws -> [JSONValue] {
+        var request = request
+        var rows: [JSONValue] = []
+        repeat {
+            let body = try JSONValue(json: request.json, limit: Request.maximumSize)
+            let answer = try read(body, verb, now: now, pageSize: pageSize)
+            guard case .object(let members) = try JSONValue(json: answer.body.json, limit: Response.maximumSize) else {
+                break
+            }
+            rows += members.first?.value.arrayValue ?? []
+            request.page = answer.next
+        } while request.page != nil
+        return rows
+    }
+
+    private func groups(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+    ) throws -> Answer {
         // A group with many members may go over several pages: then it comes again, with the rest of them.
         let start =
             request.page?.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) } ?? []
-        var page = Page("groups")
+        var page = Page("groups", limit: pageSize)
         var last = ""
         let groups = try transaction.groups(from: start.first ?? "", limit: Self.fetch)
         for (group, priority) in groups {
@@ -52,10 +74,12 @@ extension ControllerCore {
         return page.answer
     }
 
-    private func devices(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
+    private func devices(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+    ) throws -> Answer {
         let session = try transaction.session()
         return try page(
-            "devices", after: request.page ?? "",
+            "devices", pageSize, after: request.page ?? "",
             { try transaction.devices(named: request.device, after: $0, limit: 200) }, key: { $0.name.text }
         ) { device in
             JSONValue.object([
@@ -73,28 +97,32 @@ extension ControllerCore {
         }
     }
 
-    private func apps(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
+    private func apps(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+    ) throws -> Answer {
         try page(
-            "apps", after: try number(request.page, or: 0),
+            "apps", pageSize, after: try number(request.page, or: 0),
             {
                 try transaction.statuses(
                     in: identity.fleetID, app: request.app, device: request.device, after: $0, limit: 200)
             }, key: { $0.row }, { $0.status })
     }
 
-    private func policies(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
+    private func policies(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+    ) throws -> Answer {
         try page(
-            "policies", after: request.page ?? "",
+            "policies", pageSize, after: request.page ?? "",
             {
                 try transaction.policies(
                     app: request.app, layer: request.layer, for: request.device, after: $0, limit: 100)
             }, key: { $0.address.path }, { PolicyRow(document: $0) })
     }
 
-    private func status(_ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp) throws
-        -> Answer
-    {
-        var page = Page("rows")
+    private func status(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp, _ pageSize: Int
+    ) throws -> Answer {
+        var page = Page("rows", limit: pageSize)
         var last = request.page ?? ""
         let apps = try request.app.map { [$0] } ?? transaction.knownApps(after: last, limit: Self.fetch)
         for app in apps {
@@ -106,19 +134,21 @@ extension ControllerCore {
         return page.answer
     }
 
-    private func history(_ request: ListRequest, _ transaction: FleetStore.Transaction) throws -> Answer {
+    private func history(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+    ) throws -> Answer {
         try page(
-            "history", after: try number(request.page, or: JSONValue.largestInteger),
+            "history", pageSize, after: try number(request.page, or: JSONValue.largestInteger),
             { try transaction.history(app: request.app, layer: request.layer, before: $0, limit: 100) },
             key: { $0.revision }, { $0 })
     }
 
     /// A page of a list that is fetched in pieces, each of which begins behind the key of the row before it.
     private func page<Row, Key: LosslessStringConvertible>(
-        _ name: String, after start: Key, _ piece: (Key) throws -> [Row], key: (Row) -> Key,
+        _ name: String, _ pageSize: Int, after start: Key, _ piece: (Key) throws -> [Row], key: (Row) -> Key,
         _ json: (Row) throws -> any JSONWritable
     ) throws -> Answer {
-        var page = Page(name)
+        var page = Page(name, limit: pageSize)
         var last = start
         while !page.isFull {
             let rows = try piece(last)

@@ -180,6 +180,7 @@ final class AppProcess {
             if world.fault == .requestsNotRepeated, case .welcome(let agent, let device, _) = frame {
                 frame = .welcome(agent: agent, device: device, kept: .max)
             }
+            frame = asText(frame)
             run { $0.received(frame) }
         }
     }
@@ -233,9 +234,21 @@ final class AppProcess {
             registration.resume?.acknowledgements = []
             frame = .register(registration)
         }
+        frame = asText(frame)
         if case .register = frame { world.say(name, "registers") } else { world.say(name, "says \(frame)") }
         lastUp = max(lastUp, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
         world.after(lastUp - world.now) { [unowned machine] in machine.receive(frame, on: link) }
+    }
+
+    /// In some worlds frames are lines of text, as on a real link.
+    private func asText<Frame: JSONCodable & Equatable>(_ frame: Frame) -> Frame {
+        guard world.schedule.seed % 8 == 3 else { return frame }
+        do {
+            return try Frame(json: frame.json, limit: Link.maximumLine)
+        } catch {
+            world.fail(.total, "\(name): \(frame.jsonText) cannot be read: \(error)")
+            return frame
+        }
     }
 
     // MARK: The delegate

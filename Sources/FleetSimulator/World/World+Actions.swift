@@ -46,7 +46,8 @@ extension World {
         case .question(let person, let verb):
             checkCounts()
             let verb = Self.questions[verb]
-            operators[person].ask(verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(listed))
+            var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+            operators[person].ask(verb, verb == .progress ? json(SelectionRequest(documents: [])) : json(list(&any)))
         case .renewTrust: controller.renewTrust()
         case .remove(let device): remove(machines[device])
         case .enroll(let device, let isNew): enroll(machines[device], isNew: isNew)
@@ -170,8 +171,7 @@ extension World {
     }
 
     /// A part of a list, or all of it.
-    private var listed: ListRequest {
-        var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+    func list(_ any: inout SplitMix64) -> ListRequest {
         let selector = selector(&any)
         let device = DeviceID(unchecked: "d\(any.below(schedule.devices))")
         return ListRequest(

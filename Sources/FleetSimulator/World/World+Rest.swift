@@ -24,6 +24,7 @@ extension World {
                 let noted = controller.noted.map { "\($0.latest)" } ?? "nothing"
                 fail(.restored, "the store is at revision \(latest), and the home has noted \(noted)")
             }
+            try controller.checkLists(statuses, online)
             if isForgotten(wishes) { return }
             checkLosses()
             checkBroker(wishes)

@@ -1,0 +1,50 @@
+import FleetController
+import FleetProtocol
+
+/// The laws of what operators read.
+extension Controller {
+    /// At rest lists say what the store has, which other laws hold against the devices: all of it, on pages of any size.
+    func checkLists(_ statuses: [Status], _ online: Set<DeviceID>) throws {
+        guard let running else { return }
+        var any = SplitMix64(seed: world.schedule.seed ^ 0x1157)
+        let pageSize = any.chance(50) ? Response.pageSize : 200 + any.below(4_000)
+        let request = world.list(&any)
+        func rows(of verb: Verb) throws -> [JSONValue] {
+            try running.core.rows(of: verb, request, now: clock, pageSize: pageSize)
+        }
+        for verb in [Verb.groups, .devices, .policies, .history] {
+            let answer = JSONValue.object([JSONValue.Member(verb.rawValue, .array(try rows(of: verb)))])
+            if let problem = try desired.problem(in: answer, to: verb, request.json) { world.fail(.summary, problem) }
+        }
+        let known = statuses.filter { status in
+            request.app ?? status.app == status.app && request.device ?? status.device == status.device
+        }
+        differs(try rows(of: .apps), from: Set(known.map(\.jsonText)), "apps")
+        let named = Set(statuses.map(\.app)).union(desired.values.keys.compactMap(Self.app))
+        let apps = request.app.map { [$0] } ?? named.sorted()
+        let summary = try apps.flatMap { try store.summary(of: $0, at: clock) }
+        differs(try rows(of: .status), from: Set(summary.map(\.jsonText)), "status")
+        for row in try rows(of: .devices) { try check(row, statuses, online) }
+    }
+
+    private static func app(of address: Address) -> AppID? {
+        if case .desired(_, let app, _) = address { app } else { nil }
+    }
+
+    private func differs(_ told: [JSONValue], from wanted: Set<String>, _ name: String) {
+        let told = told.map(\.jsonText)
+        guard told.count != wanted.count || Set(told) != wanted else { return }
+        world.fail(.summary, "\(name) tells of \(told.sorted()), and there is \(wanted.sorted())")
+    }
+
+    private func check(_ row: JSONValue, _ statuses: [Status], _ online: Set<DeviceID>) throws {
+        guard let name = row["device"]?.stringValue.flatMap({ DeviceID($0) }), let known = try store.device(name) else {
+            return world.fail(.summary, "devices tells of \(row.jsonText)")
+        }
+        let apps = statuses.count { $0.device == name }
+        guard row["incarnation"]?.integerValue == known.incarnation, row["boot"]?.integerValue == known.boot,
+            row["agent"]?.stringValue == known.agent, row["since"]?.stringValue == known.since?.description,
+            row["apps"]?.integerValue == Int64(apps), (row["state"]?.stringValue == "online") == online.contains(name)
+        else { return world.fail(.summary, "devices tells of \(row.jsonText), and there are \(apps) apps of \(known)") }
+    }
+}
