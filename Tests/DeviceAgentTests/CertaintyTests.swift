@@ -223,6 +223,59 @@ struct CertaintyTests {
         try device.compareStore()
     }
 
+    @Test("an app that floods its agent, or is started again and again, drives out no other's events")
+    func floods() throws {
+        var device = try TestDevice()
+        device.comparesStore = false
+        let link = try device.launch(mail)
+        try device.apply(.all, notes, .auth, .auth(.authorized))
+        let other = try device.launch(notes)
+        try device.answer(other)
+        func events(of app: AppID) -> [EventHeader] {
+            device.core.state.events.map(\.header).filter { $0.app == app }
+        }
+        for number in 1..<600 as Range<Int64> {
+            try device.handle(.frame(link, .blocked(.copy, target: nil, number: number)))
+        }
+        try device.handle(.frame(other, .blocked(.print, target: nil)), .frame(other, .retire()))
+        let said = events(of: notes)
+        #expect(said.count >= 2)
+        for number in 600..<2_000 as Range<Int64> {
+            try device.handle(.frame(link, .blocked(.copy, target: nil, number: number)))
+        }
+        #expect(device.core.state.events.count == device.core.maximumEvents)
+        #expect(events(of: notes) == said)
+        try device.compareStore()
+    }
+
+    @Test("what was dropped between others is told of as soon as the controller has come to it")
+    func holes() throws {
+        var device = try TestDevice()
+        device.comparesStore = false
+        let link = try device.launch(mail)
+        for number in 1...5 as ClosedRange<Int64> {
+            try device.handle(.frame(link, .blocked(.copy, target: nil, number: number)))
+        }
+        try device.handle(.frame(link, .retire(number: 6)))
+        for number in 7..<1_100 as Range<Int64> {
+            try device.handle(.frame(link, .blocked(.copy, target: nil, number: number)))
+        }
+        let kept = device.core.state.events.map(\.header.number)
+        let wiped = try #require(kept.first)
+        #expect(kept[1] > wiped + 1)
+        try device.connect()
+        device.published = []
+        try device.say(
+            .received(device.device),
+            device.fleet.received(device.device, EventMark(incarnation: 1, boot: 1, number: wiped)))
+        let told = try device.published.compactMap { address, wire -> EventHeader? in
+            guard case .reply(let id, let app, .event) = address else { return nil }
+            return try AppEvent(wire: wire, device: id, app: app).header
+        }
+        #expect(told.map(\.number) == [kept[1]])
+        #expect(told.first?.oldest == kept[1])
+    }
+
     @Test("of an earlier boot the last event stays, and tells what is missing before it")
     func lastOfBoot() throws {
         var device = try TestDevice()

@@ -51,7 +51,7 @@ extension DeviceCore {
     private mutating func keep(_ event: KeptEvent) {
         state.events.append(event)
         batch.changes.append(.event(event))
-        if state.events.count > maximumEvents { dropOldest() }
+        if state.events.count > maximumEvents { dropOne() }
         batch.reportedApps.insert(event.header.app)
         if session?.isPastFirst == true {
             let oldest = state.events.first { $0.header.boot == event.header.boot }?.header.number
@@ -60,13 +60,19 @@ extension DeviceCore {
         if session != nil, session?.eventsDueAt == nil { session?.eventsDueAt = state.running.total + Self.eventRetry }
     }
 
-    /// Of each boot the last event stays as long as others can go: it tells the controller what is missing before it.
-    private mutating func dropOldest() {
+    /// What can be caused at will goes first, the oldest of the app that has the most of it: no app drives out what others
+    /// have to say, or what became of it. Of each boot the last event stays as long as others can go: it tells the controller
+    /// what is missing before it.
+    private mutating func dropOne() {
         let events = state.events
-        let index = events.indices.dropLast().first { events[$0].header.boot == events[$0 + 1].header.boot }
-        let oldest = state.events.remove(at: index ?? 0).header
-        batch.changes.append(.dropEvents(boot: oldest.boot, through: oldest.number))
-        log(.warning, "an event was dropped: the controller has not confirmed any for long", app: oldest.app)
+        let mayGo = events.indices.dropLast().filter { events[$0].header.boot == events[$0 + 1].header.boot }
+        let atWill = mayGo.filter { events[$0].isAtWill }
+        let counts = atWill.reduce(into: [AppID: Int]()) { $0[events[$1].header.app, default: 0] += 1 }
+        let most = counts.values.max()
+        let index = atWill.first { counts[events[$0].header.app] == most } ?? mayGo.first ?? 0
+        let header = state.events.remove(at: index).header
+        batch.changes.append(.dropEvent(boot: header.boot, number: header.number))
+        log(.warning, "an event was dropped: the controller has not confirmed any for long", app: header.app)
     }
 
     /// Sends all that the controller has not confirmed, the oldest first.
@@ -95,5 +101,9 @@ extension DeviceCore {
         guard state.events.count < before else { return }
         batch.changes.append(.dropEvents(boot: mark.boot, through: mark.number))
         if state.events.isEmpty { session?.eventsDueAt = nil }
+        // The mark has come to what was dropped: the next event tells of it.
+        if let next = state.events.first(where: { $0.header.boot == mark.boot }), next.header.number > mark.number + 1 {
+            send(next, oldest: next.header.number)
+        }
     }
 }

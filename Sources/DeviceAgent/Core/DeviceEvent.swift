@@ -78,6 +78,7 @@ package enum StoreChange: Sendable {
     case app(AppRecord)
     case event(KeptEvent)
     case dropEvents(boot: Int64, through: Int64)
+    case dropEvent(boot: Int64, number: Int64)
 }
 
 /// The highest document that was ever accepted at a topic.
@@ -107,6 +108,14 @@ package struct KeptEvent: Hashable, Sendable {
         switch body {
         case .event(let event): event.header
         case .logLevel(let change): change.header
+        }
+    }
+
+    /// An app, or who sits at it, can cause it as often as they like.
+    package var isAtWill: Bool {
+        switch body {
+        case .event(let event): event.kind == .blocked || event.kind == .ready
+        case .logLevel(let change): change.why == .codeRefused
         }
     }
 

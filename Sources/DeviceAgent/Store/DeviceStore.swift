@@ -106,6 +106,8 @@ package struct DeviceStore: Sendable {
                 ])
         case .dropEvents(let boot, let through):
             try run("DELETE FROM event WHERE boot = ? AND number <= ?", [boot, through])
+        case .dropEvent(let boot, let number):
+            try run("DELETE FROM event WHERE boot = ? AND number = ?", [boot, number])
         }
     }
 }

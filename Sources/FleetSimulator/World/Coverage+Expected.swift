@@ -54,7 +54,10 @@ extension Coverage {
 
     private static let stored = each(
         "device store",
-        ["started", "trust", "groups", "clock", "document", "tombstone", "mark", "app", "event", "dropEvents"], [""])
+        [
+            "started", "trust", "groups", "clock", "document", "tombstone", "mark", "app", "event", "dropEvents",
+            "dropEvent",
+        ], [""])
 
     private static let outcomes =
         each(

@@ -60,6 +60,8 @@ struct DeviceDisk {
         case .event(let event): state.events.append(event)
         case .dropEvents(let boot, let through):
             state.events.removeAll { $0.header.boot == boot && $0.header.number <= through }
+        case .dropEvent(let boot, let number):
+            state.events.removeAll { $0.header.boot == boot && $0.header.number == number }
         }
     }
 }

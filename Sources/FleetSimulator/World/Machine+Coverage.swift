@@ -111,6 +111,7 @@ extension Machine {
         case .app: "app"
         case .event: "event"
         case .dropEvents: "dropEvents"
+        case .dropEvent: "dropEvent"
         }
     }
 }

@@ -114,7 +114,7 @@ extension Machine {
             app.levelClocks = [:]
             return .app(app)
         case (.documentsNotStored, .document(_, .some)), (.groupsNotStored, .groups), (.clockNotStored, .clock),
-            (.trustNotStored, .trust), (.dropsNotStored, .dropEvents):
+            (.trustNotStored, .trust), (.dropsNotStored, .dropEvents), (.dropsNotStored, .dropEvent):
             return nil
         case (.bootNotStored, .started(let boot, let owner)): return .started(boot: max(1, boot - 1), owner)
         default: return change

@@ -40,7 +40,7 @@ struct Watch {
     /// Every event that was ever kept: the controller has no others.
     private(set) var kept: Set<FleetStore.StoredEvent> = []
     /// Those that are kept now, and those that had to go for newer ones.
-    private var waiting: [FleetStore.StoredEvent] = []
+    private var waiting: [KeptEvent] = []
     private(set) var dropped: Set<FleetStore.StoredEvent> = []
     private let maximumEvents: Int
     /// The level that each app's changes have led to.
@@ -125,8 +125,8 @@ struct Watch {
     mutating func begin(on state: DeviceState) {
         levels = state.apps.mapValues(\.logLevel)
         conversations = state.apps.mapValues(Conversation.init)
-        waiting = state.events.map(Self.key)
-        kept = Set(waiting)
+        waiting = state.events
+        kept = Set(waiting.map(Self.key))
         for (address, wire) in state.documents {
             guard let signed = try? SignedDocument(wire: wire),
                 let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
@@ -150,7 +150,7 @@ struct Watch {
                 let isNew = kept.insert(Self.key(event)).inserted
                 if case .event(let said) = event.body, said.kind == .ready { readies[said.header.app, default: 0] += 1 }
                 promised[Self.key(event)] = event
-                waiting.append(Self.key(event))
+                waiting.append(event)
                 guard isNew, case .logLevel(let change) = event.body else { continue }
                 let level = levels[change.header.app] ?? .status
                 if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
@@ -160,7 +160,9 @@ struct Watch {
                     problem = "\(change.header.app) logs at \(change.new) by its code, and that is not told"
                 }
                 levels[change.header.app] = change.new
-            case .dropEvents(let boot, let through): problem = drop(boot, through) ?? problem
+            case .dropEvents(let boot, let through):
+                waiting.removeAll { $0.header.boot == boot && $0.header.number <= through }
+            case .dropEvent(let boot, let number): problem = drop(boot, number) ?? problem
             case .clock: savedAt = time
             default: break
             }
@@ -175,18 +177,23 @@ struct Watch {
         return problem
     }
 
-    /// The controller has them, or there are too many: then one goes, and of no boot the last while another has two.
-    private mutating func drop(_ boot: Int64, _ through: Int64) -> String? {
-        let gone = waiting.filter { $0.boot == boot && $0.number <= through }
-        let isFull = waiting.count > maximumEvents
-        let rest = Set(waiting).subtracting(gone)
-        waiting.removeAll { !rest.contains($0) }
-        guard isFull else { return nil }
-        dropped.formUnion(gone)
-        if gone.count != 1 { return "\(gone.count) events were dropped for one" }
-        let boots = Dictionary(grouping: rest, by: \.boot)
-        guard boots[boot] == nil, boots.values.contains(where: { $0.count > 1 }) else { return nil }
-        return "nothing is left to tell of event \(through) of boot \(boot), which was dropped"
+    /// There are too many: one goes, and of no boot the last while another has two. It is one that can be caused at will, of an
+    /// app of which no other has more, while there are any.
+    private mutating func drop(_ boot: Int64, _ number: Int64) -> String? {
+        guard waiting.count > maximumEvents else { return "event \(number) was dropped, and there was room" }
+        guard let gone = waiting.first(where: { $0.header.boot == boot && $0.header.number == number }) else {
+            return "event \(number) was dropped, and there was none"
+        }
+        let boots = Dictionary(grouping: waiting.map(\.header), by: \.boot)
+        let mayGo = waiting.filter { $0.header.number < boots[$0.header.boot]?.map(\.number).max() ?? 0 }
+        let counts = Dictionary(grouping: mayGo.filter(\.isAtWill), by: \.header.app).mapValues(\.count)
+        waiting.removeAll { $0 == gone }
+        dropped.insert(Self.key(gone))
+        if !mayGo.isEmpty, !mayGo.contains(gone) {
+            return "nothing is left to tell of event \(number) of boot \(boot), which was dropped"
+        }
+        guard let most = counts.values.max(), !gone.isAtWill || counts[gone.header.app] != most else { return nil }
+        return "event \(number) was dropped, and others could have gone for it"
     }
 
     /// The machine goes down: of the running time, what was not saved is lost.
