@@ -167,7 +167,7 @@ extension Machine {
             }
         }
         if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
-            world.fail(.once, "\(name): \(problem)")
+            world.fail(.kept, "\(name): \(problem)")
         }
     }
 

@@ -21,31 +21,48 @@ extension World {
                 }
             }
             var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
-            try checkProgress(of: selector(&any), real)
+            let selectors = (0...(any.chance(70) ? 0 : any.below(3))).map { _ in selector(&any) }
+            try checkProgress(of: selectors, real)
         } catch {
             fail(.total, "\(error)")
         }
     }
 
-    /// How far a change has come, as `progress` tells it: of all devices that it speaks to, and of no others, and the first
-    /// of those that have still to answer are named.
-    private func checkProgress(of selector: DocumentSelector, _ all: [AppID: CountedApp]) throws {
-        let devices: Set<DeviceID>? =
-            switch selector.layer {
-            case .all: nil
-            case .group(let group): controller.desired.members(of: group)
-            case .device(let device): [device]
+    /// How far a change has come, as `progress` tells it: of all devices that its documents speak to, and of no others, and
+    /// the first of those that have still to answer are named, who is there before who is away.
+    private func checkProgress(of selectors: [DocumentSelector], _ all: [AppID: CountedApp]) throws {
+        let (rows, waiting) = try controller.store.progress(of: selectors, at: controller.clock)
+        var counts: [Set<DeviceID>: [AppID: CountedApp]] = [:]
+        var wanted: Set<FleetStore.Waiting> = []
+        var rest = rows[...]
+        for app in Set(selectors.map(\.app)).sorted() {
+            for policy in Policy.allCases where policy.aspect != nil {
+                let about = selectors.filter { $0.app == app && $0.aspect ?? policy.aspect == policy.aspect }
+                guard !about.isEmpty else { continue }
+                guard let row = rest.popFirst(), row.app == app, row.policy == policy else {
+                    return fail(.summary, "progress tells of \(rows), and was asked for \(selectors)")
+                }
+                let devices = Set(about.flatMap { members(of: $0.layer) })
+                let isForAll = about.contains { $0.layer == .all }
+                let real = try isForAll ? all : counts[devices] ?? counted(of: devices)
+                if !isForAll { counts[devices] = real }
+                check(row, real[app]?.policies[policy] ?? Counted())
+                wanted.formUnion(real[app]?.waiting.filter { $0.policy == policy } ?? [])
             }
-        let real = (try devices.map { try counted(of: $0) } ?? all)[selector.app] ?? CountedApp()
-        let (rows, waiting) = try controller.store.progress(of: selector, at: controller.clock)
-        let policies = Policy.allCases.filter { $0.aspect != nil && selector.aspect ?? $0.aspect == $0.aspect }
-        if rows.map(\.policy) != policies || rows.contains(where: { $0.app != selector.app }) {
-            fail(.summary, "progress tells of \(rows.map(\.policy)), and was asked for \(policies)")
         }
-        for row in rows { check(row, real.policies[row.policy] ?? Counted()) }
-        let wanted = real.waiting.filter { policies.contains($0.policy) }
-        if !Set(waiting).isSubset(of: wanted) || waiting.count != min(20, wanted.count) {
-            fail(.summary, "progress waits for \(waiting), and really for \(wanted)")
+        let named = waiting.map(\.who)
+        if !rest.isEmpty || !Set(named).isSubset(of: wanted) || Set(named).count != min(20, wanted.count) {
+            fail(.summary, "progress waits for \(named), and really for \(wanted)")
+        }
+        let isAwaySeen = waiting.drop(while: \.isOnline).contains(where: \.isOnline)
+        if selectors.count == 1, isAwaySeen { fail(.summary, "progress names who is away before who is there") }
+    }
+
+    private func members(of layer: Layer) -> Set<DeviceID> {
+        switch layer {
+        case .all: []
+        case .group(let group): controller.desired.members(of: group)
+        case .device(let device): [device]
         }
     }
 
@@ -72,7 +89,8 @@ extension World {
                 let outcome = isAbout ? report.attempt.outcome : .pending
                 real[status.app, default: CountedApp()].policies[policy, default: Counted()].outcomes.count(outcome)
                 guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
-                real[status.app]?.waiting.insert(.init(device: status.device, policy: policy))
+                real[status.app]?.waiting.insert(
+                    .init(device: status.device, app: status.app, policy: policy))
                 try real[status.app]?.policies[policy]?.waits(for: status, policy, since: wanted?.issuedAt, in: self)
             }
         }
