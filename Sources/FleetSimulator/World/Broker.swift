@@ -132,7 +132,7 @@ final class Broker {
         let connection = Connection(client, will: will)
         // The same client id: the old connection is thrown off, and its will said, now or when others have been served.
         for old in connections where old.client.user == client.user && !isPerson(client.user) {
-            end(old, willAfter: world.noise.chance(30) ? world.delay() : 0)
+            end(old, willAfter: world.isCalm || world.noise.chance(60) ? 0 : world.noise.milliseconds(1...3_000))
         }
         connections.append(connection)
         return connection

@@ -43,7 +43,15 @@ extension World {
                     fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")
                 }
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
-                for status in statuses where status.device == machine.id { checkRetained(status) }
+                for status in statuses where status.device == machine.id {
+                    checkRetained(status)
+                    if status.order.incarnation < machine.enrollment.incarnation {
+                        fail(
+                            .summary,
+                            "\(machine.name)/\(status.app) is shown as incarnation \(status.order.incarnation) had it, and"
+                                + " \(machine.enrollment.incarnation) is there")
+                    }
+                }
                 checkPresence(of: machine)
                 check(try store.device(machine.id), machine, core)
                 check(machine, events, gaps)
