@@ -44,6 +44,24 @@ struct ReportTests {
         #expect(device.core.state.events.allSatisfy { $0.header.boot > 1 })
     }
 
+    @Test("a presence that somebody has cleared is said again, and not again and again to who clears it")
+    func clearedPresence() throws {
+        var device = try TestDevice()
+        try device.connect()
+        device.isControllerThere = false
+        func presences() -> Int {
+            device.published.filter { $0.address == .presence(.device(device.device)) }.count
+        }
+        for _ in 0..<2 { try device.wait(10) }
+        device.published = []
+        try device.say(.presence(.device(device.device)), [])
+        #expect(presences() == 1)
+        for _ in 0..<5 { try device.say(.presence(.device(device.device)), []) }
+        #expect(presences() == 1)
+        try device.wait(5)
+        #expect(presences() == 2)
+    }
+
     @Test("a second hello on a connection is answered with presence, so that a controller that came back knows of it")
     func secondHello() throws {
         var device = try TestDevice()

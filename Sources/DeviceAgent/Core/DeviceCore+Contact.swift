@@ -40,12 +40,16 @@ extension DeviceCore {
         batch.effects.append(.publish(.presence(.device(device)), said.json, retain: true))
     }
 
-    /// An old will may arrive after this connection's presence: whoever is connected says so again.
+    /// An old will may arrive after this connection's presence, and so may the clearing of what an earlier incarnation has left:
+    /// whoever is connected says so again, but not each time at once to who clears it.
     mutating func receivedOwnPresence(_ payload: [UInt8]) {
-        guard !isEnding, let session, let said = try? Presence(json: payload, limit: Presence.maximumSize),
-            said.state == .offline,
+        guard !isEnding, let session,
             session.barriers.values.allSatisfy({ if case .first = $0 { false } else { true } })
         else { return }
+        if payload.isEmpty { return answerGreeting() }
+        guard let said = try? Presence(json: payload, limit: Presence.maximumSize), said.state == .offline else {
+            return
+        }
         batch.isPresenceDue = true
     }
 

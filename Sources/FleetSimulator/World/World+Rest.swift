@@ -52,6 +52,7 @@ extension World {
                                 + " \(machine.enrollment.incarnation) is there")
                     }
                 }
+                checkEventCount(of: machine, core, statuses)
                 checkPresence(of: machine)
                 check(try store.device(machine.id), machine, core)
                 check(machine, events, gaps)
@@ -329,6 +330,15 @@ extension World {
             let order = kept.map { "\($0.order)" } ?? "nothing"
             fail(.summary, "\(topic) keeps \(order), and the store has \(status.order)")
         }
+    }
+
+    /// How many events a device has numbered in this boot the status of the app tells that the last of them is about.
+    private func checkEventCount(of machine: Machine, _ core: DeviceCore, _ statuses: [Status]) {
+        guard let app = machine.apps.first?.id, let count = core.status(of: app, at: machine.clock)?.events else {
+            return
+        }
+        let told = statuses.filter { $0.device == machine.id && $0.order.boot == core.state.boot }.map(\.events).max()
+        if told != count { fail(.summary, "\(machine.name) has numbered \(count) events, and tells of \(told ?? -1)") }
     }
 
     /// The device's own word at the broker names its apps as they have introduced themselves.
