@@ -202,7 +202,7 @@ struct CommandTests {
             let controller = try await fleet.controller { _, _ in .success(answer, next: nil) }
             let result = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second", "-o", "json")
             #expect(result.status == 0, "\(result.errors)")
-            #expect(controller.asked.map(\.body.jsonText) == [#"{"device":"till-1"}"#])
+            #expect(controller.asked.map(\.body.jsonText) == [#"{"device":"till-1","incarnation":2}"#])
             let agent = try JSONValue(
                 json: Array(Data(contentsOf: fleet.folder.appendingPathComponent("second/agent.json"))), limit: 65_536)
             #expect(agent["incarnation"] == 2)

@@ -776,6 +776,37 @@ struct DeviceTests {
         #expect(try world.body(.devices, "{}")["devices"] == [])
     }
 
+    @Test(
+        "a removal of what a device was before waits until the home has been read, also when its enrolment is answered again"
+    )
+    func removalDuringEnrolment() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, incarnation: 1)
+        world.handle(.enrolments([till: 1]))
+        let id = RandomID.random()
+        try world.ask(.enroll, #"{"device":"till-1"}"#, id: id)
+        // The controller dies, reads the home at its start, and is asked once more by who has not heard its answer.
+        world.core = try ControllerCore(
+            store: world.store, identity: world.identity, instance: .random(), isRestoring: false, startedAt: world.now)
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        let asked = world.asksForEnrolments
+        try world.ask(.enroll, #"{"device":"till-1"}"#, id: id)
+        let removal = #"{"device":"till-1","incarnation":1}"#
+        #expect(try world.failure(.deviceRemove, removal).code == .unavailable)
+        world.pass(seconds: 11)
+        #expect(world.asksForEnrolments == asked + 1)
+        world.handle(.enrolments([till: 2]))
+        #expect(try world.failure(.deviceRemove, removal).code == .conflict)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":2}"#)
+        // Two enrolments in a row, and the home says nothing of them yet.
+        try world.ask(.enroll, #"{"device":"till-1","incarnation":3}"#)
+        try world.ask(.enroll, #"{"device":"till-1","incarnation":4}"#)
+        #expect(try world.failure(.deviceRemove, #"{"device":"till-1","incarnation":3}"#).code == .unavailable)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":4}"#)
+    }
+
     @Test("reports that cannot be read disturb nothing, and more apps than one may have are left out")
     func malformed() throws {
         let world = try World()

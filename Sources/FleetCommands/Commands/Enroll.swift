@@ -93,7 +93,10 @@ struct EnrollDevice: AsyncParsableCommand {
         do {
             return try await fleet.reach { controller in
                 var result: [DeviceID: Floors] = [:]
-                for device in devices { result[device] = try await controller.floors(of: device) }
+                for device in devices {
+                    let next = (try home.record(of: device)?.incarnation ?? 0) + 1
+                    result[device] = try await controller.floors(of: device, as: next)
+                }
                 return result
             }
         } catch let error as CommandError where error.status == .unreachable {
@@ -122,7 +125,8 @@ struct EnrollDevice: AsyncParsableCommand {
 }
 
 extension Controller {
-    func floors(of device: DeviceID) async throws -> Floors {
-        try await ask(.enroll, DeviceRequest(device: device), within: .seconds(8)).decoded()
+    func floors(of device: DeviceID, as incarnation: Int64) async throws -> Floors {
+        let request = DeviceRequest(device: device, incarnation: incarnation)
+        return try await ask(.enroll, request, within: .seconds(8)).decoded()
     }
 }

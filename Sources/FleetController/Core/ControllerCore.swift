@@ -166,11 +166,7 @@ package struct ControllerCore: ~Copyable {
     /// Compares the incarnations that devices speak of with those that were given out.
     private mutating func learn(_ enrolments: [DeviceID: Int64], _ turn: inout Turn) throws {
         self.enrolments = enrolments
-        schedule.isReadingEnrolments = false
-        // Whoever enrols a device writes it down after it has been answered.
-        if !Schedule.hasPassed(Self.enrolmentPatience, since: schedule.lastEnrolmentAnswer, at: turn.now) {
-            schedule.needsEnrolments = true
-        }
+        schedule.noteEnrolments(enrolments, Self.enrolmentPatience, at: turn.now)
         let hasNewcomers = schedule.needsEnrolments
         let (strangers, missing) = try store.transaction { transaction in
             let (strangers, missing) = try transaction.learn(enrolments, hasNewcomers: hasNewcomers)

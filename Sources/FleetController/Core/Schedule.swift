@@ -8,13 +8,32 @@ struct Schedule {
     var lastEnrolments: Timestamp?
     var needsEnrolments = true
     /// When somebody who enrols a device was answered last.
-    var lastEnrolmentAnswer: Timestamp?
+    private(set) var lastEnrolmentAnswer: Timestamp?
+    /// Devices that were answered for and are not in the home yet, with the incarnation that is to be given out.
+    private(set) var enrolling: [DeviceID: Int64] = [:]
     /// The home is being read, or could not be; then it is read again.
     var isReadingEnrolments = false
     /// Devices may have been enrolled of which this controller has not heard from the home.
     var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
     /// What ``ControllerCore/Effect/wake(at:)`` last said.
     var wake: Timestamp?
+
+    mutating func noteEnrolment(of device: DeviceID, as incarnation: Int64, at now: Timestamp) {
+        needsEnrolments = true
+        lastEnrolmentAnswer = now
+        enrolling[device] = incarnation
+    }
+
+    /// The home was read. Whoever enrols a device has `patience` seconds to write it down: until then it is read again.
+    mutating func noteEnrolments(_ enrolments: [DeviceID: Int64], _ patience: Int64, at now: Timestamp) {
+        isReadingEnrolments = false
+        if Self.hasPassed(patience, since: lastEnrolmentAnswer, at: now) {
+            enrolling = [:]
+        } else {
+            needsEnrolments = true
+            enrolling = enrolling.filter { enrolments[$0.key] ?? 0 < $0.value }
+        }
+    }
 
     mutating func noteHousekeeping(every seconds: Int64, at now: Timestamp) {
         let isEven = lastHousekeeping.map { $0 <= now && now <= $0.advanced(bySeconds: 2 * seconds) } ?? false

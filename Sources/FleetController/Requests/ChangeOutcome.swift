@@ -8,11 +8,12 @@ struct ChangeOutcome {
     /// Devices that are no more, and what is to be cleared for them.
     private(set) var removed: [DeviceID] = []
     private var cleared: [Address] = []
-    private(set) var needsEnrolments = false
+    /// What somebody is about to enrol.
+    private(set) var enrolling: DeviceRequest?
 
     init(
         _ verb: Verb, body: [UInt8], by user: User, identity: FleetIdentity, transaction: FleetStore.Transaction,
-        enrolments: [DeviceID: Int64], isHomeUnread: Bool, now: Timestamp
+        enrolments: [DeviceID: Int64], schedule: Schedule, now: Timestamp
     ) throws {
         let limit = Request.maximumSize
         func change(_ why: String?) -> DesiredChange {
@@ -38,11 +39,11 @@ struct ChangeOutcome {
                 return []
             }
         case .enroll:
-            let device = try DeviceRequest(json: body, limit: limit).device
-            try enroll(device, identity, transaction, enrolments[device])
+            let request = try DeviceRequest(json: body, limit: limit)
+            try enroll(request, identity, transaction, enrolments[request.device])
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
-            try remove(request, change(nil), enrolments[request.device], isHomeUnread)
+            try remove(request, change(nil), enrolments[request.device], schedule)
         case .groups, .devices, .apps, .policies, .status, .progress, .history: break
         }
     }
@@ -59,13 +60,15 @@ struct ChangeOutcome {
 
     /// What a new device must know, so that nobody can show it yesterday's documents.
     private mutating func enroll(
-        _ name: DeviceID, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ incarnation: Int64?
+        _ request: DeviceRequest, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction,
+        _ incarnation: Int64?
     ) throws {
+        let name = request.device
         try transaction.readmit(name)
         if try transaction.device(name) == nil {
             _ = try transaction.addDevice(name, incarnation: incarnation ?? 0, boot: 0)
         }
-        needsEnrolments = true
+        enrolling = request
         let floors = try transaction.floors(for: name).map { floor in
             JSONValue.Member(
                 identity.topic(floor.address), [.integer(floor.revision.epoch), .integer(floor.revision.number)])
@@ -80,7 +83,7 @@ struct ChangeOutcome {
     /// What it was told is withdrawn by tombstones, as for a device that stays: one that is enrolled again under this name
     /// may have it on its disk, or be shown it by a broker.
     private mutating func remove(
-        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ isHomeUnread: Bool
+        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ schedule: Schedule
     ) throws {
         let name = request.device
         let transaction = change.transaction
@@ -92,9 +95,14 @@ struct ChangeOutcome {
                 throw Response.Failure(
                     .conflict, "\(name) was enrolled again since (incarnation \(newest))", at: "incarnation")
             }
-            if let device, device.incarnation > incarnation, isHomeUnread {
+            let spoken = device?.incarnation ?? 0
+            guard
+                spoken <= incarnation || !schedule.isHomeUnread,
+                schedule.enrolling[name] ?? 0 <= incarnation
+            else {
                 throw Response.Failure(
-                    .unavailable, "\(name) speaks as incarnation \(device.incarnation), and the home is read first",
+                    .unavailable,
+                    "\(name) may have been enrolled again just now: the home is read first, try again soon",
                     at: "incarnation")
             }
         }

@@ -82,10 +82,11 @@ extension ControllerCore {
             "devices", pageSize, after: request.page ?? "",
             { try transaction.devices(named: request.device, after: $0, limit: 200) }, key: { $0.name.text }
         ) { device in
-            JSONValue.object([
-                "device": .string(device.name.text),
-                "state": .string(device.connectivity(in: session).rawValue),
-                "since": device.since.map { .string($0.description) },
+            let state = device.connectivity(in: session)
+            return JSONValue.object([
+                "device": .string(device.name.text), "state": .string(state.rawValue),
+                // Of one that has not been heard on this connection the store knows since when it was online before.
+                "since": state == .unknown ? nil : device.since.map { .string($0.description) },
                 "agent": device.agent.map { .string($0) },
                 "incarnation": .integer(device.incarnation), "boot": .integer(device.boot),
                 "groups": .array(try transaction.groups(of: device.name).map { .string($0.text) }),

@@ -23,6 +23,10 @@ extension ControllerCore {
         if let answer = answers[key] { return answer }
         do {
             if verb.isChange, let answer = try store.transaction({ try $0.response(to: request.id, of: user) }) {
+                // Whoever enrols a device and asks again writes it down only now.
+                if verb == .enroll {
+                    noteEnrolment(try DeviceRequest(json: request.body.json, limit: Request.maximumSize), at: turn.now)
+                }
                 return answer
             }
             guard request.notAfter > turn.now else {
@@ -63,6 +67,11 @@ extension ControllerCore {
         }
     }
 
+    private mutating func noteEnrolment(_ request: DeviceRequest, at now: Timestamp) {
+        let next = request.incarnation ?? (enrolments[request.device] ?? 0) + 1
+        schedule.noteEnrolment(of: request.device, as: next, at: now)
+    }
+
     private static func checkRight(of user: User, to verb: Verb) throws {
         switch (user, verb.isChange) {
         case (.operator, _), (.viewer, false): break
@@ -88,7 +97,7 @@ extension ControllerCore {
         let (outcome, response) = try store.transaction { transaction in
             let outcome = try ChangeOutcome(
                 verb, body: body, by: user, identity: identity, transaction: transaction, enrolments: enrolments,
-                isHomeUnread: schedule.isHomeUnread, now: turn.now)
+                schedule: schedule, now: turn.now)
             let response = try outcome.answer.response(to: request.id)
             try transaction.keep(response, to: request.id, of: user, at: turn.now)
             return (outcome, response)
@@ -96,10 +105,7 @@ extension ControllerCore {
         turn.effects += outcome.effects(identity)
         for document in outcome.issued { publish(document, &turn) }
         for device in outcome.removed { phase.serving?.forget(device) }
-        if outcome.needsEnrolments {
-            schedule.needsEnrolments = true
-            schedule.lastEnrolmentAnswer = turn.now
-        }
+        if let request = outcome.enrolling { noteEnrolment(request, at: turn.now) }
         if let last = outcome.issued.last {
             turn.log(
                 .info, "applied a change",

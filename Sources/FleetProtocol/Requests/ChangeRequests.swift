@@ -250,7 +250,7 @@ package struct SelectionRequest: Hashable, Sendable, JSONCodable {
 package struct DeviceRequest: Hashable, Sendable, JSONCodable {
     package let device: DeviceID
     /// With `device-remove`: what the home had given out last when it took the device's password away. A device that was
-    /// enrolled since is left alone.
+    /// enrolled since is left alone. With `enroll`: what the home is about to give out.
     package let incarnation: Int64?
 
     package init(device: DeviceID, incarnation: Int64? = nil) {

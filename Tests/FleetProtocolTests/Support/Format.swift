@@ -130,7 +130,9 @@ extension Format {
         .plain("request-progress") { try $0.selection() },
         .plain("request-group-set") { $0.groupSet() },
         .plain("request-group-delete") { GroupRequest(group: $0.group(), why: $0.maybe { $0.text() }) },
-        .plain("request-enroll") { DeviceRequest(device: $0.device()) },
+        .plain("request-enroll") {
+            DeviceRequest(device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) })
+        },
         .plain("request-device-remove") {
             DeviceRequest(device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) })
         },
