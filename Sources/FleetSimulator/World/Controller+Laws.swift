@@ -162,7 +162,7 @@ extension Controller {
         watch.isReadingBack = false
         for (place, order) in stored.sorted(by: { ($0.key.device, $0.key.app) < ($1.key.device, $1.key.app) }) {
             // What a hostile broker says live for an app that is forgotten is taken for a copy's.
-            let isCopied = world.areReportsReplayed && order.incarnation < enrolments[place.device] ?? 0
+            let isCopied = world.areReportsReplayed && order.incarnation < enrolments[place.device] ?? .max
             if let before = orders[place], order < before, !isCopied {
                 world.fail(.order, "the status of \(place.app) on \(place.device) went from \(before) back to \(order)")
             }
@@ -186,10 +186,10 @@ extension Controller {
 
     func noteRequest(_ topic: String, _ payload: [UInt8]) {
         guard topic.hasPrefix(Self.requests),
-            case .request(_, let verb)? = Address(topic: topic, in: SimulatedFleet.id),
+            case .request(let user, let verb)? = Address(topic: topic, in: SimulatedFleet.id),
             let request = try? Request(json: payload, limit: Request.maximumSize)
         else { return }
-        asked[request.id] = Asked(verb: verb, body: request.body.json, notAfter: request.notAfter)
+        asked[request.id] = Asked(user: user, verb: verb, body: request.body.json, notAfter: request.notAfter)
     }
 
     /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose
@@ -201,7 +201,7 @@ extension Controller {
                 let request = asked[response.id]
             else { continue }
             do {
-                if let problem = try desired.answered(response, to: request.verb, request.body) {
+                if let problem = try desired.answered(response, to: request.verb, request.body, of: request.user) {
                     world.fail(.answered, problem)
                 }
             } catch {

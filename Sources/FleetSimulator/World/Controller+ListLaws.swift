@@ -27,6 +27,15 @@ extension Controller {
         for row in try rows(of: .devices) { try check(row, statuses, online) }
     }
 
+    /// How long a device has been online or offline is told of no other state.
+    func checkTimes() throws {
+        guard let running else { return }
+        for row in try running.core.rows(of: .devices, ListRequest(), now: clock, pageSize: Response.pageSize)
+        where row["state"]?.stringValue == "unknown" && row["since"] != nil {
+            world.fail(.presence, "devices tells of \(row.jsonText)")
+        }
+    }
+
     private static func app(of address: Address) -> AppID? {
         if case .desired(_, let app, _) = address { app } else { nil }
     }

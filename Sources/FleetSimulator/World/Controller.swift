@@ -74,6 +74,7 @@ final class Controller: BusClient {
     enum Phase: String, CaseIterable { case offline, looking, serving }
 
     struct Asked {
+        let user: User
         let verb: Verb
         let body: [UInt8]
         /// Until when it may be done.
@@ -83,7 +84,11 @@ final class Controller: BusClient {
     /// One run of the process.
     final class Running {
         var core: ControllerCore
-        init(_ core: consuming ControllerCore) { self.core = core }
+        let since: Int64
+        init(_ core: consuming ControllerCore, since: Int64) {
+            self.core = core
+            self.since = since
+        }
     }
 
     init(_ store: FleetStore, _ world: World) {
@@ -99,6 +104,9 @@ final class Controller: BusClient {
     }
 
     var isUp: Bool { running != nil }
+
+    /// Whether no message from before this run of the process can be under way any more.
+    var isSteady: Bool { running.map { world.now - $0.since > 2_000 } ?? false }
 
     /// What its run is called.
     var instance: RandomID? {
@@ -130,7 +138,7 @@ final class Controller: BusClient {
             if let noted, !isRestoring, try store.latest() < noted.latest {
                 world.fail(.restored, "it starts on an older database than it has had")
             }
-            running = Running(core)
+            running = Running(core, since: world.now)
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
         } catch let error as FleetControllerError where isFromBackUp && error.code == .stopped {
@@ -333,7 +341,10 @@ final class Controller: BusClient {
             case .readEnrolments:
                 if world.fault == .enrolmentsNotRead { continue }
                 world.after(world.delay()) { [unowned self] in
-                    if self.running === running { handle(.enrolments(enrolments)) }
+                    guard self.running === running else { return }
+                    let known = enrolments.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+                    world.say(name, "reads in the home \(known.joined(separator: ", "))")
+                    handle(.enrolments(enrolments))
                 }
             case .wake(let time):
                 // One alarm, as the process has: the newest, and once a minute however the clock is set meanwhile.

@@ -45,12 +45,14 @@ struct Conversation {
         isReadyStored && install == registration.install && registration.resume == nil
     }
 
-    /// The agent was about to send something, and does not know whether it did.
+    /// The agent has stored that it sends something, and died before it did: what the app says of earlier ones does not
+    /// count any more.
     mutating func mayHaveSent(_ frame: AgentFrame) {
         switch frame {
-        case .ready(let properties):
-            settled = settled.filter { properties.isSame($0.value) && properties.hasReason(of: $0.value) }
-        case .deliver(_, let delivery): settled[delivery.kind] = nil
+        case .ready: _ = sends(frame)
+        case .deliver(_, let delivery):
+            settled[delivery.kind] = nil
+            newest[delivery.kind] = nil
         default: break
         }
     }

@@ -8,7 +8,9 @@ extension DesiredModel {
         switch verb {
         case .groups: return differs(rows(answer, "groups"), from: groupRows, "groups")
         case .policies:
-            let told = rows(answer, "policies").map { Self.row($0, ["target", "app", "aspect", "value"]) }
+            let told = rows(answer, "policies").map {
+                Self.row($0, ["target", "app", "aspect", "change", "by", "why", "value"])
+            }
             return differs(told, from: try policyRows(request), "policies")
         case .devices:
             let told = rows(answer, "devices").map { Self.row($0, ["device", "groups"]) }
@@ -53,9 +55,13 @@ extension DesiredModel {
             guard case .desired(let layer, let app, let aspect) = address, request.app ?? app == app,
                 request.layer ?? layer == layer, request.device.map({ reads($0, layer) }) ?? true
             else { return nil }
+            let number = newest[address] ?? 0
+            let change = changes[number]
             return .object([
                 .init("target", .string(layer.description)), .init("app", .string(app.text)),
-                .init("aspect", .string(aspect.text)),
+                .init("aspect", .string(aspect.text)), .init("change", .integer(number)),
+                .init("by", change.map { .string($0.user.text) } ?? .null),
+                .init("why", change?.why.map(JSONValue.string) ?? .null),
                 .init("value", try JSONValue(json: Array(value.utf8), limit: SignedDocument.maximumSize)),
             ])
         }
@@ -84,9 +90,13 @@ extension DesiredModel {
                 return "history tells of \(row.jsonText), and then there was \((texts[name] ?? nil) ?? "nothing")"
             }
             texts[name] = row["old"]?.jsonText
+            guard let change = row["revision"]?.integerValue.flatMap({ changes[$0] }) else { continue }
+            if row["by"]?.stringValue != change.user.text || row["why"]?.stringValue != change.why {
+                return "history tells of \(row.jsonText), and that was \(change)"
+            }
         }
-        let missing = changes.filter { revision, address in
-            guard case .desired(let layer, let app, _) = address else { return false }
+        let missing = changes.filter { revision, change in
+            guard case .desired(let layer, let app, _) = change.address else { return false }
             return request.app ?? app == app && request.layer ?? layer == layer && !revisions.contains(revision)
         }
         return missing.isEmpty ? nil : "history leaves out \(missing.keys.sorted())"

@@ -9,19 +9,28 @@ struct DesiredModel {
         var members: Set<DeviceID> = []
     }
 
+    /// A document of an app that somebody changed.
+    struct Change {
+        let address: Address
+        let user: User
+        let why: String?
+    }
+
     /// The live documents of apps, and their values as JSON.
     private(set) var values: [Address: String] = [:]
     private(set) var groups: [GroupID: Group] = [:]
     /// Which change each of those is, also when it was signed anew since.
-    private var newest: [Address: Int64] = [:]
+    private(set) var newest: [Address: Int64] = [:]
     /// The documents of apps that operators were answered to have changed, by revision.
-    private(set) var changes: [Int64: Address] = [:]
+    private(set) var changes: [Int64: Change] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
     private var done: Set<RandomID> = []
     private var refused: Set<RandomID> = []
 
     /// The controller answers a request. Returns what is wrong with the answer.
-    mutating func answered(_ response: Response, to verb: Verb, _ body: [UInt8]) throws -> String? {
+    mutating func answered(
+        _ response: Response, to verb: Verb, _ body: [UInt8], of user: User
+    ) throws -> String? {
         guard !done.contains(response.id) else { return nil }
         switch response.result {
         case .failure(let failure):
@@ -31,15 +40,27 @@ struct DesiredModel {
         case .success(let answer, let next):
             done.insert(response.id)
             if !verb.isChange { return next == nil ? try problem(in: answer, to: verb, body) : nil }
+            let before = self
             switch verb {
-            case .apply: return apply(try ApplyRequest(json: body, limit: Request.maximumSize), try results(answer))
+            case .apply:
+                let request = try ApplyRequest(json: body, limit: Request.maximumSize)
+                let wanted = request.changes.map { before.warnings(of: $0) }
+                return try apply(request, results(answer), of: user) ?? differs(answer, wanted)
             case .delete:
-                return delete(try SelectionRequest(json: body, limit: Request.maximumSize), try results(answer))
-            case .groupSet: set(try GroupRequest(json: body, limit: Request.maximumSize))
+                let request = try SelectionRequest(json: body, limit: Request.maximumSize)
+                let wanted = request.documents.flatMap(live).map { before.warnings(ofDeleting: $0) }
+                return try delete(request, results(answer), of: user) ?? differs(answer, wanted)
+            case .groupSet:
+                let request = try GroupRequest(json: body, limit: Request.maximumSize)
+                set(request)
+                let isLeft = !before.members(of: request.group).isSubset(of: members(of: request.group))
+                return try differs(answer, isLeft ? [before.warnings(ofLeaving: .group(request.group))] : [])
             case .groupDelete:
                 let group = try GroupRequest(json: body, limit: Request.maximumSize).group
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
                 forget(.group(group))
+                let wanted = before.values.keys.filter { values[$0] == nil }
+                return try differs(answer, wanted.map { before.warnings(ofDeleting: $0) })
             case .deviceRemove:
                 let device = try DeviceRequest(json: body, limit: Request.maximumSize).device
                 for group in groups.keys { groups[group]?.members.remove(device) }
@@ -110,7 +131,7 @@ struct DesiredModel {
         try ChangeResponse(json: answer.json, limit: Response.maximumSize).results
     }
 
-    private mutating func apply(_ request: ApplyRequest, _ results: [ChangeResult]) -> String? {
+    private mutating func apply(_ request: ApplyRequest, _ results: [ChangeResult], of user: User) -> String? {
         let addresses = request.changes.map { Address.desired($0.layer, $0.app, $0.aspect) }
         guard results.count == addresses.count else { return "\(results) are not what was asked for" }
         guard Set(addresses).count == addresses.count else { return "one document was changed twice at once" }
@@ -124,9 +145,13 @@ struct DesiredModel {
                 return "\(address.path) is said to be \(result.isChanged ? "" : "un")changed"
             }
             values[address] = value
-            if result.isChanged { (changes[result.revision], newest[address]) = (address, result.revision) }
+            if result.isChanged { note(result, Change(address: address, user: user, why: request.why)) }
         }
         return nil
+    }
+
+    private mutating func note(_ result: ChangeResult, _ change: Change) {
+        (changes[result.revision], newest[change.address]) = (change, result.revision)
     }
 
     /// A change that says from what it was made, and was done: nobody else may have changed that since.
@@ -136,13 +161,15 @@ struct DesiredModel {
         return "\(address.path) was changed from \(revision), and stands at \(newest[address] ?? 0) at least"
     }
 
-    private mutating func delete(_ request: SelectionRequest, _ results: [ChangeResult]) -> String? {
+    private mutating func delete(
+        _ request: SelectionRequest, _ results: [ChangeResult], of user: User
+    ) -> String? {
         let wanted = Set(request.documents.flatMap(live))
         let told = Set(results.map { Address.desired($0.layer, $0.app, $0.aspect) })
         for address in wanted { values[address] = nil }
         for result in results {
             let address = Address.desired(result.layer, result.app, result.aspect)
-            (changes[result.revision], newest[address]) = (address, result.revision)
+            note(result, Change(address: address, user: user, why: request.why))
         }
         guard told != wanted else { return nil }
         return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"

@@ -24,6 +24,7 @@ extension Machine {
         world.say(name, enrolment == .replaced ? "is replaced by a new device" : "is enrolled again")
         self.enrolment = nil
         isRemoved = false
+        isEnrolmentKnown = world.controller.isSteady
         if isRemovalUnfinished { removalMayFollowUntil = world.now + 40_000 }
         isRemovalUnfinished = false
         crash(isRestarting: false)

@@ -18,7 +18,7 @@ extension Machine {
         }
     }
 
-    private func isStore(_ effect: DeviceEffect) -> Bool { if case .store = effect { true } else { false } }
+    func isStore(_ effect: DeviceEffect) -> Bool { if case .store = effect { true } else { false } }
     private func isDestruction(_ effect: DeviceEffect) -> Bool { if case .destroyKeys = effect { true } else { false } }
 
     private func isTold(_ effect: DeviceEffect) -> Bool {

@@ -21,9 +21,11 @@ final class Machine: BusClient {
     var isRemoved = false
     /// The controller is still to be told of it.
     var isRemovalUnfinished = false
-    /// It was enrolled again while it was still being taken out: until then the removal may be heard of last, and the device
-    /// counts as taken out until the home is read and it speaks again.
+    /// It was enrolled again while it, or what it was before, was still being taken out: until then the removal may be heard
+    /// of last, and the device counts as taken out until the home is read and it speaks again.
     var removalMayFollowUntil: Int64 = 0
+    /// The controller has known of its last enrolment before that was in the home.
+    var isEnrolmentKnown = false
     /// How somebody enrols it.
     var enrolment: Enrolment?
     var isGone = false
@@ -238,7 +240,7 @@ final class Machine: BusClient {
         for (index, effect) in effects.enumerated() {
             if let left = effectsLeft {
                 guard left > 0 else {
-                    watch.unsaid(effects[index...])
+                    if effects[..<index].contains(where: isStore) { watch.unsaid(effects[index...]) }
                     return crash(isRestarting: true)
                 }
                 effectsLeft = left - 1

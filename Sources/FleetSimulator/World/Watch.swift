@@ -259,7 +259,7 @@ struct Watch {
         for app in conversations.keys { conversations[app]?.forgetUnstored() }
     }
 
-    /// The agent dies before it has done these: it may have stored that it tells an app something.
+    /// The agent dies before it has done these, and has stored that it does.
     mutating func unsaid(_ effects: ArraySlice<DeviceEffect>) {
         for case .send(let link, let frame) in effects {
             if let app = links[link.number] { conversations[app]?.mayHaveSent(frame) }

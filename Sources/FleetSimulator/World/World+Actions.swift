@@ -60,6 +60,15 @@ extension World {
 
     private func remove(_ machine: Machine) {
         guard machine.enrolment == nil, !machine.isRemovalUnfinished else { return }
+        let last = machine.enrollment.incarnation - 1
+        var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+        if last > 0, !machine.isRemoved, machine.isEnrolmentKnown, any.chance(40) {
+            // Somebody takes out what it was before, and comes too late.
+            say("operator 1", "takes out incarnation \(last) of \(machine.name)")
+            machine.removalMayFollowUntil = now + 60_000
+            operators[1].ask(.deviceRemove, json(DeviceRequest(device: machine.id, incarnation: last)))
+            return
+        }
         machine.takeOut()
         finishRemoval(of: machine)
     }
@@ -81,17 +90,25 @@ extension World {
         let incarnation = machine.enrollment.incarnation
         let request = DeviceRequest(device: machine.id, incarnation: incarnation)
         operators[0].ask(.deviceRemove, json(request)) { [unowned self] result in
-            if case .failure = result { return }
+            if case .failure(let failure) = result {
+                // Somebody else was about to enrol it.
+                guard failure.code == .unavailable else { return }
+                return after(10_000) { [unowned self] in
+                    if machine.isRemovalUnfinished { finishRemoval(of: machine) }
+                }
+            }
             // An answer from before a backup was put back speaks of what is lost with the rest.
             guard controller.putBacks == putBacks else { return }
             machine.isRemovalUnfinished = false
+            if machine.enrolment != nil { machine.removalMayFollowUntil = now + 60_000 }
             controller.removed[machine.id] = incarnation
         }
     }
 
     /// What `fleetctl enroll` does: it asks for the newest documents, then gives out the next incarnation.
     func finishEnrolment(of machine: Machine) {
-        operators[0].ask(.enroll, json(DeviceRequest(device: machine.id))) { [unowned self] result in
+        let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation + 1)
+        operators[0].ask(.enroll, json(request)) { [unowned self] result in
             guard case .success(let body, _) = result,
                 let floors = try? Floors(json: body.json, limit: Response.maximumSize)
             else { return }
@@ -113,6 +130,7 @@ extension World {
         var manner = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
         // Now and then by somebody who may only look.
         let person = manner.chance(4) ? viewer : person
+        let why = now % 3 == 0 ? nil : "at \(now)"
         switch change {
         case .apply(let app, let place, let aspect, let variant, let isBased):
             let aspect = Aspect.allCases[aspect]
@@ -137,24 +155,25 @@ extension World {
                         app: appID(app), layer: layer, aspect: other, value: value,
                         basedOn: manner.chance(20) ? Int64(manner.below(8)) : nil))
             }
-            let request = ApplyRequest(changes: changes, isAgain: manner.chance(10))
+            let request = ApplyRequest(changes: changes, why: why, isAgain: manner.chance(10))
             // It is refused for this alone.
             let isAlone = !isStale && changes.dropFirst().allSatisfy { $0.basedOn == nil }
             person.ask(.apply, json(request), basedOn: isAlone ? basedOn.map { (address, $0) } : nil)
         case .delete(let app, let place):
             let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
             let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)
-            person.ask(.delete, json(SelectionRequest(documents: [selector])))
+            person.ask(.delete, json(SelectionRequest(documents: [selector], why: why)))
         case .group(let group, let priority, let members):
             let devices = machines.filter { members >> $0.number & 1 == 1 }.map(\.id)
-            var request = GroupRequest(group: groupID(group), priority: priority, devices: devices)
+            var request = GroupRequest(group: groupID(group), priority: priority, devices: devices, why: why)
             if manner.chance(30) {
                 let others = machines.filter { members >> $0.number & 1 == 0 && manner.chance(50) }.map(\.id)
                 request = GroupRequest(
-                    group: groupID(group), priority: manner.chance(50) ? priority : nil, add: devices, remove: others)
+                    group: groupID(group), priority: manner.chance(50) ? priority : nil, add: devices, remove: others,
+                    why: why)
             }
             person.ask(.groupSet, json(request))
-        case .deleteGroup(let group): person.ask(.groupDelete, json(GroupRequest(group: groupID(group))))
+        case .deleteGroup(let group): person.ask(.groupDelete, json(GroupRequest(group: groupID(group), why: why)))
         }
     }
 

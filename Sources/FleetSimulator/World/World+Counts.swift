@@ -23,6 +23,7 @@ extension World {
             var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
             let selectors = (0...(any.chance(70) ? 0 : any.below(3))).map { _ in selector(&any) }
             try checkProgress(of: selectors, real)
+            try controller.checkTimes()
         } catch {
             fail(.total, "\(error)")
         }

@@ -121,7 +121,10 @@ final class World {
                 perform(step.action)
             }
         }
-        pass(until: (schedule.steps.last?.at ?? 0) + 3_000)
+        let end = (schedule.steps.last?.at ?? 0) + 3_000
+        var any = SplitMix64(seed: schedule.seed ^ 0xC0217)
+        for _ in 0..<2 { queue.add(Int64(any.below(Int(end)))) { [unowned self] in checkCounts() } }
+        pass(until: end)
         checkCounts()
         guard violation == nil else { return violation }
         calm()
