@@ -807,6 +807,22 @@ struct DeviceTests {
         try world.body(.deviceRemove, #"{"device":"till-1","incarnation":4}"#)
     }
 
+    @Test("what a device that was enrolled again has no more is gone, also when its presence waits at the broker")
+    func missingApps() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, incarnation: 1)
+        world.report(.fresh(till, mail, at: world.now))
+        let topic = world.identity.topic(.reply(till, mail, .status))
+        #expect(world.retained[topic] != nil)
+        let again = Presence(
+            state: .online, incarnation: 2, boot: 1, connection: .random(), since: world.now, agent: "1.0", apps: [])
+        world.retained[world.identity.topic(.presence(.device(till)))] = again.json
+        world.connect()
+        #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["apps"] == 0)
+        #expect(world.retained[topic] == nil)
+    }
+
     @Test("reports that cannot be read disturb nothing, and more apps than one may have are left out")
     func malformed() throws {
         let world = try World()

@@ -134,19 +134,8 @@ struct Collector {
         arrived[name] = presence
         gone.remove(name)
         guard !isRetained, !goesBack else { return }
-        try dropApps(missingIn: presence, device)
+        leftovers += try transaction.dropApps(missingIn: presence, device)
         try compare(presence, &device)
-    }
-
-    /// Enrolled again, a device may have got another disk: what an earlier incarnation has said of apps that are not there
-    /// any more is over.
-    private mutating func dropApps(missingIn presence: Presence, _ device: DeviceRow) throws {
-        guard presence.incarnation > 1 else { return }
-        let apps = Set(presence.apps.map(\.id))
-        for app in try transaction.apps(of: device, before: presence.incarnation) where !apps.contains(app) {
-            try transaction.drop(app, of: device)
-            leftovers.append(.reply(device.name, app, .status))
-        }
     }
 
     private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) {

@@ -59,6 +59,14 @@ extension ControllerCore {
         }
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(repairs.count)"])
         turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)
+        // Statuses come behind the presence that names their apps: now all have come.
+        let again = readBack.present.filter { $0.value.incarnation > 1 }.sorted { $0.key < $1.key }
+        let dropped = try store.transaction { transaction in
+            try again.flatMap { name, presence in
+                try transaction.device(name).map { try transaction.dropApps(missingIn: presence, $0) } ?? []
+            }
+        }
+        for address in dropped { turn.publish(identity.topic(address), [], retain: true) }
         for (device, presence) in readBack.present { phase.serving?.greet(device, presence) }
         for (device, lost) in readBack.cleared { phase.serving?.ask(device, lost: lost) }
         for message in readBack.deferred { try request(message, &turn) }

@@ -39,8 +39,18 @@ extension FleetStore.Transaction {
         return true
     }
 
+    /// Enrolled again, a device may have got another disk: what an earlier incarnation has said of apps that are not there
+    /// any more is over. Answers the topics that are to be cleared.
+    func dropApps(missingIn presence: Presence, _ device: DeviceRow) throws -> [Address] {
+        guard presence.incarnation > 1 else { return [] }
+        let present = Set(presence.apps.map(\.id))
+        let missing = try apps(of: device, before: presence.incarnation).filter { !present.contains($0) }
+        for app in missing { try drop(app, of: device) }
+        return missing.map { .reply(device.name, $0, .status) }
+    }
+
     /// The apps whose newest status is of an earlier incarnation.
-    func apps(of device: DeviceRow, before incarnation: Int64) throws -> [AppID] {
+    private func apps(of device: DeviceRow, before incarnation: Int64) throws -> [AppID] {
         try rows(
             """
             SELECT apps.name FROM device_apps JOIN apps ON apps.id = device_apps.id & 65535

@@ -12,6 +12,7 @@ extension Machine {
         world.say(name, "is taken out of the fleet")
         isRemoved = true
         isRemovalUnfinished = true
+        takenOutAt = world.now
         watch.promised = [:]
         world.controller.enrolments[id] = nil
         world.controller.watch.forget(id)

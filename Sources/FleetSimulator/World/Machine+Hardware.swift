@@ -17,7 +17,13 @@ extension Machine {
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
         clocks.boot(at: world.now)
         watch = watch.ofNewDevice
-        for app in apps { app.reinstall() }
+        for app in apps {
+            app.reinstall()
+            app.open()
+        }
+        // Not all that the old one had need be on the new one.
+        var any = SplitMix64(seed: world.schedule.seed ^ UInt64(bitPattern: world.now))
+        if any.chance(30) { apps[any.below(apps.count)].close() }
     }
 
     func reboot() {

@@ -24,6 +24,7 @@ final class Machine: BusClient {
     /// It was enrolled again while it, or what it was before, was still being taken out: until then the removal may be heard
     /// of last, and the device counts as taken out until the home is read and it speaks again.
     var removalMayFollowUntil: Int64 = 0
+    var takenOutAt: Int64 = 0
     /// The controller has known of its last enrolment before that was in the home.
     var isEnrolmentKnown = false
     /// How somebody enrols it.

@@ -108,7 +108,10 @@ extension World {
     /// What `fleetctl enroll` does: it asks for the newest documents, then gives out the next incarnation.
     func finishEnrolment(of machine: Machine) {
         let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation + 1)
+        let asked = now
         operators[0].ask(.enroll, json(request)) { [unowned self] result in
+            // Removed between the first time that it was answered and the last.
+            if machine.takenOutAt > asked { machine.removalMayFollowUntil = now + 60_000 }
             guard case .success(let body, _) = result,
                 let floors = try? Floors(json: body.json, limit: Response.maximumSize)
             else { return }
