@@ -23,6 +23,33 @@ struct ReportTests {
         }
     }
 
+    @Test("a status waits for the end of its moment, and is said once with all that happened in it")
+    func oneStatusAMoment() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        let address = Address.desired(.all, mail, .config)
+        let wire = try device.fleet.document(address, .aspect(DesiredValue(.config(["round": "1"]))))
+        var core = device.core
+        func reports(_ effects: [DeviceEffect]) -> [Status] {
+            effects.compactMap { if case .report(let status) = $0 { status } else { nil } }
+        }
+        core.handle(.message(topic: address.topic(in: device.fleet.id), payload: wire), at: device.now)
+        let first = core.takeEffects(at: device.now, isOver: false)
+        #expect(reports(first).isEmpty)
+        let number = first.compactMap { effect -> Int64? in
+            if case .send(_, .deliver(let number, .policy(.config, _))) = effect { number } else { nil }
+        }.first
+        let acknowledgement = Acknowledgement(delivery: try #require(number), policy: .config, state: .applied)
+        core.handle(.frame(link, .acknowledge(acknowledgement)), at: device.now)
+        #expect(reports(core.takeEffects(at: device.now, isOver: false)).isEmpty)
+        let said = reports(core.takeEffects(at: device.now))
+        #expect(said.map(\.app) == [mail])
+        #expect(said.first?[.config].attempt.outcome == .applied)
+        #expect(reports(core.takeEffects(at: device.now)).isEmpty)
+    }
+
     @Test("events are sent again until the controller has them, across restarts, with their numbers")
     func events() throws {
         var device = try TestDevice()

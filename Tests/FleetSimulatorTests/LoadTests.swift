@@ -129,12 +129,12 @@ struct LoadTests {
         }
         let check = SharedVerification().check
         for _ in 0..<2 {
-            #expect(try check.desired(wire, Digest(of: wire), trust(key.publicKey), fleet).document == document)
+            #expect(try check.desired(wire, trust(key.publicKey), fleet).document == document)
             #expect(throws: FleetProtocolError.self) {
-                try check.desired(wire, Digest(of: wire), trust(other.publicKey), fleet)
+                try check.desired(wire, trust(other.publicKey), fleet)
             }
             #expect(throws: FleetProtocolError.self) {
-                try check.desired(forged, Digest(of: forged), trust(key.publicKey), fleet)
+                try check.desired(forged, trust(key.publicKey), fleet)
             }
         }
     }

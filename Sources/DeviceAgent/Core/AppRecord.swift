@@ -9,11 +9,24 @@ package struct AppRecord: Hashable, Sendable {
         package var message: String
     }
 
-    package let id: AppID
-    package var install: RandomID
-    package var launch: RandomID
-    package var sdk: String
-    package var implements: Set<Callback>
+    package var id: AppID { installation.id }
+    package var install: RandomID {
+        get { installation.install }
+        set { installation = Installation(id, newValue, launch, sdk, implements) }
+    }
+    package var launch: RandomID {
+        get { installation.launch }
+        set { installation = Installation(id, install, newValue, sdk, implements) }
+    }
+    package var sdk: String {
+        get { installation.sdk }
+        set { installation = Installation(id, install, launch, newValue, implements) }
+    }
+    package var implements: Set<Callback> {
+        get { installation.implements }
+        set { installation = Installation(id, install, launch, sdk, newValue) }
+    }
+    private var installation: Installation
     /// Whether this installation has had a ready callback.
     package var wasReady = false
     /// This launch has yet to say that its ready callback has returned.
@@ -21,9 +34,9 @@ package struct AppRecord: Hashable, Sendable {
     package var nextDelivery: Int64
     /// This launch's requests up to this number are stored.
     package var kept: Int64 = 0
-    package var managed: ManagedPolicy = .unknown
-    package var authReason: AuthReason = .none
-    package var hasKeys = false
+    package var managed: ManagedPolicy = .unknown { didSet { changes.isTouched = true } }
+    package var authReason: AuthReason = .none { didSet { changes.touch(.auth) } }
+    package var hasKeys = false { didSet { changes.isTouched = true } }
     package var latch: Latch? {
         get {
             guard case .latched(let latch) = retirement else { return nil }
@@ -31,13 +44,62 @@ package struct AppRecord: Hashable, Sendable {
         }
         set { retirement = newValue.map(Retirement.latched) ?? .none }
     }
-    private var retirement = Retirement.none
+    private var retirement = Retirement.none { didSet { changes.isTouched = true } }
     /// One record for each policy, by ``Policy/index``.
-    package var policies: [PolicyRecord]
+    package var policies: [PolicyRecord] {
+        get { records }
+        set {
+            records = newValue
+            changes = Changes()
+        }
+    }
+    private var records: [PolicyRecord]
     package var managedTold = ToldValue<ManagedPolicy>()
     package var availabilityTold = ToldValue<SecureServicesAvailability>()
     /// When each log-level document's time began to run, and whether its code has been entered.
-    package var levelClocks: [Address: LevelClock] = [:]
+    package var levelClocks: [Address: LevelClock] = [:] { didSet { changes.isTouched = true } }
+    private var changes = Changes()
+
+    /// Hardly ever another: in a place of its own, so that a record stays small.
+    private final class Installation: Hashable, Sendable {
+        let id: AppID
+        let install: RandomID
+        let launch: RandomID
+        let sdk: String
+        let implements: Set<Callback>
+
+        init(_ id: AppID, _ install: RandomID, _ launch: RandomID, _ sdk: String, _ implements: Set<Callback>) {
+            self.id = id
+            self.install = install
+            self.launch = launch
+            self.sdk = sdk
+            self.implements = implements
+        }
+
+        static func == (left: Installation, right: Installation) -> Bool {
+            left === right
+                || left.id == right.id && left.install == right.install && left.launch == right.launch
+                    && left.sdk == right.sdk && left.implements == right.implements
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(launch) }
+    }
+
+    /// What has been changed since somebody looked: no part of what the record says, but found sooner than by comparing.
+    private struct Changes: Hashable {
+        /// Since the record was last settled.
+        var isTouched = true
+        /// The policies of which the app may have to be told, by the bits of their indices.
+        var untold: UInt16 = .max
+
+        mutating func touch(_ policy: Policy) {
+            isTouched = true
+            untold |= 1 << policy.index
+        }
+
+        static func == (left: Changes, right: Changes) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
 
     /// Rarely there: in a place of its own, so that a record stays small.
     private enum Retirement: Hashable {
@@ -65,21 +127,32 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     package init(_ registration: Registration, at time: Timestamp) {
-        id = registration.app
-        install = registration.install
-        launch = registration.launch
-        sdk = registration.sdk
-        implements = registration.implements
+        installation = Installation(
+            registration.app, registration.install, registration.launch, registration.sdk, registration.implements)
         // Numbers of an earlier life of this record, which an app may still name, are below.
         nextDelivery = max(1, time.milliseconds)
-        policies = Policy.allCases.map { PolicyRecord(default: $0, at: time) }
+        records = Policy.allCases.map { PolicyRecord(default: $0, at: time) }
     }
 
     package subscript(policy: Policy) -> PolicyRecord {
         // In its place: to copy a record out takes longer than most questions to it.
-        _read { yield policies[policy.index] }
-        _modify { yield &policies[policy.index] }
+        _read { yield records[policy.index] }
+        _modify {
+            changes.touch(policy)
+            yield &records[policy.index]
+        }
     }
+
+    /// Begins to note whether the record is changed.
+    mutating func beginSettling() { changes.isTouched = false }
+    /// Whether it was changed since.
+    var isTouched: Bool { changes.isTouched }
+
+    /// Whether the app may have to be told of a policy: it has been changed since the last time that it did not.
+    func mayBeUntold(_ policy: Policy) -> Bool { changes.untold & 1 << policy.index != 0 }
+
+    /// The app has what is in force, and nothing of this policy is under way.
+    mutating func isTold(_ policy: Policy) { changes.untold &= ~(1 << policy.index) }
 
     package var authState: AuthState {
         guard case .auth(let state, _) = self[.auth].value else { return .unauthorized }
@@ -119,21 +192,21 @@ package struct AppRecord: Hashable, Sendable {
 
     package var properties: AppProperties {
         AppProperties(
-            managed: managed, authReason: authReason, availability: availability, values: policies.map(\.value))
+            managed: managed, authReason: authReason, availability: availability, values: records.map(\.value))
     }
 
     /// The app's callback for the delivery `number` has returned. Returns whether that was news.
     mutating func returned(_ number: Int64, at time: Timestamp) -> Bool {
         if managedTold.returned(number) || availabilityTold.returned(number) { return true }
-        guard let index = policies.firstIndex(where: { $0.sent?.number == number }) else { return false }
-        _ = policies[index].returned(number)
-        if Policy.allCases[index].isAcknowledgedByApp { policies[index].refreshAttempt(at: time) }
+        guard let policy = Policy.allCases.first(where: { self[$0].isUnderWay(number) }) else { return false }
+        _ = self[policy].returned(number)
+        if policy.isAcknowledgedByApp { self[policy].refreshAttempt(at: time) }
         return true
     }
 
     func isUnderWay(_ number: Int64) -> Bool {
         managedTold.sent?.number == number || availabilityTold.sent?.number == number
-            || policies.contains { $0.sent?.number == number }
+            || records.contains { $0.isUnderWay(number) }
     }
 
     /// The app has answered a delivery. Returns whether that was news.
@@ -164,9 +237,9 @@ package struct AppRecord: Hashable, Sendable {
 
     /// Nobody knows what this process has been told.
     mutating func forgetTold() {
-        for index in policies.indices {
-            policies[index].told = nil
-            policies[index].sent = nil
+        for policy in Policy.allCases {
+            self[policy].told = nil
+            self[policy].sent = nil
         }
         managedTold = ToldValue()
         availabilityTold = ToldValue()
@@ -187,7 +260,7 @@ package struct AppRecord: Hashable, Sendable {
 
     /// The process has taken these of what was under way; the rest was lost with its connection.
     mutating func keepUnderWay(_ begun: [Int64]) {
-        for index in policies.indices { policies[index].keepUnderWay(begun) }
+        for policy in Policy.allCases { self[policy].keepUnderWay(begun) }
         managedTold.keepUnderWay(begun)
         availabilityTold.keepUnderWay(begun)
     }
@@ -195,8 +268,8 @@ package struct AppRecord: Hashable, Sendable {
     /// With its ready the process gets the present values. Where they differ from what it was told before, it has to be
     /// told whatever comes next, also the value of before.
     mutating func takeReady() {
-        for index in policies.indices where policies[index].told.map({ $0.value != policies[index].value }) ?? false {
-            policies[index].told = nil
+        for policy in Policy.allCases where self[policy].told.map({ $0.value != self[policy].value }) ?? false {
+            self[policy].told = nil
         }
         let reason = authReason
         self[.auth].told?.reason = reason

@@ -30,10 +30,10 @@ package struct RunningTime: Hashable, Sendable {
     package mutating func observe(_ now: Now) {
         if now.bootID == bootID {
             total += max(0, now.uptime - lastUptime)
-        } else if !bootID.isEmpty {
-            total += max(0, now.uptime)  // Since the new boot; what was before it is not known.
+        } else {
+            if !bootID.isEmpty { total += max(0, now.uptime) }  // Since the new boot; what was before it is not known.
+            bootID = now.bootID
         }
-        bootID = now.bootID
         lastUptime = now.uptime
     }
 }

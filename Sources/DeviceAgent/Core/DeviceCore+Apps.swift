@@ -74,9 +74,7 @@ extension DeviceCore {
         }
         if app.launch != registration.launch { app.kept = 0 }
         app.launch = registration.launch
-        for index in app.policies.indices where Policy.allCases[index].isAcknowledgedByApp {
-            app.policies[index].refreshAttempt(at: now.wall)
-        }
+        for policy in Policy.allCases where policy.isAcknowledgedByApp { app[policy].refreshAttempt(at: now.wall) }
         state.apps[app.id] = app
         batch.changedApps.insert(app.id)
         batch.reportedApps.insert(app.id)
@@ -92,7 +90,7 @@ extension DeviceCore {
 
     mutating func received(_ frame: AppFrame, on link: LinkID, at now: Now) {
         if case .code(let id, let text) = frame { return receivedCode(id, text, on: link, at: now) }
-        guard let id = links[link], state.apps[id] != nil else {
+        guard let id = links[link], state.apps.contains(id) else {
             return refuse(link, .invalid, "the first line must be a registration")
         }
         switch frame {
@@ -123,7 +121,7 @@ extension DeviceCore {
     }
 
     /// The record of an app has changed beside what is in force: it is saved and reported, and the app told what is next.
-    private mutating func changed(_ id: AppID) {
+    mutating func changed(_ id: AppID) {
         batch.settledApps.insert(id)
         batch.changedApps.insert(id)
         batch.reportedApps.insert(id)
@@ -143,14 +141,14 @@ extension DeviceCore {
     /// its retirement before it is told of the rest.
     private mutating func retire(_ id: AppID, isNew: Bool, at now: Now) {
         guard var app = state.apps[id], !app.isSelfRetired else { return }
-        let before = app
         if isNew {
             latch(
                 &app, change: state.highest, reason: .selfRetired, message: PolicyValue.selfRetiredMessage, at: now)
         }
         app.takeRetirement(at: now.wall)
         processes[id]?.awaitsRetirement = true
-        store(app, insteadOf: before)
+        state.apps[id] = app
+        changed(id)
         settle([id], at: now)
     }
 
@@ -159,7 +157,7 @@ extension DeviceCore {
     /// Tells the app what it has to be told now.
     mutating func deliver(to id: AppID) {
         // Taken out, so that this is the only copy.
-        guard processes[id] != nil, var app = state.apps.removeValue(forKey: id) else { return }
+        guard processes.contains(id), var app = state.apps.take(id) else { return }
         let isChanged = deliver(to: &app)
         state.apps[id] = app
         if isChanged { batch.changedApps.insert(id) }
@@ -195,12 +193,12 @@ extension DeviceCore {
             if app[.auth].isBehind { return }
         }
         tellManaged(&app, link)
-        for policy in Self.otherPolicies { tell(policy, &app, link) }
+        for policy in Self.otherPolicies where app.mayBeUntold(policy) { tell(policy, &app, link) }
         guard isGain else { return }
         tellAvailability(&app, link)
         // A gain comes last: also behind a newer value that waits for an older one to return.
-        let isWaiting = Self.otherPolicies.contains { app[$0].isBehind }
-        if !isWaiting { tell(.auth, &app, link) }
+        let isWaiting = Self.otherPolicies.contains { app.mayBeUntold($0) && app[$0].isBehind }
+        if !isWaiting, app.mayBeUntold(.auth) { tell(.auth, &app, link) }
     }
 
     /// All but auth, and secure services, of which an app sees the availability alone.
@@ -225,7 +223,7 @@ extension DeviceCore {
             // It reads that, and not what it was called for last.
             app[policy].told = nil
         } else if !app.mustTell(policy) {
-            return
+            return app.isTold(policy)
         }
         let number = send(.policy(value, reason: reason ?? .none), to: &app, link)
         app[policy].sent = PolicyRecord.Told(

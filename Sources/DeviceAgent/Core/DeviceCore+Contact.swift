@@ -55,7 +55,7 @@ extension DeviceCore {
 
     mutating func announceEnd() {
         for id in processes.keys { batch.reportedApps.insert(id) }
-        processes = [:]
+        processes = AppTable()
         links = [:]
         isEnding = true
         publishPresence(.offline)

@@ -67,12 +67,11 @@ extension DeviceCore {
     /// Takes a document that is signed by a trusted key, belongs here, and is not older than what was here before.
     private mutating func accept(_ wire: [UInt8], at address: Address, _ now: Now) throws {
         let mark = state.marks[address]
-        let digest = Digest(of: wire)
-        if let mark, mark.digest == digest, isKept(address, mark) {
+        if let mark, isHere(wire, at: address, mark) {
             session?.wanted?.shown.insert(address)
             return
         }
-        let kept = try signatures.desired(wire, digest, trust, enrollment.fleet)
+        let kept = try signatures.desired(wire, trust, enrollment.fleet)
         let document = kept.document
         guard document.fleet == enrollment.fleetUUID else {
             throw FleetProtocolError(.mismatch, "another fleet's document", at: "fleet")
@@ -90,24 +89,25 @@ extension DeviceCore {
                 throw FleetProtocolError(
                     .mismatch, "revision \(document.revision), where \(mark.revision) was here already", at: "revision")
             }
-            if document.revision == mark.revision, let known = mark.digest, known != digest {
+            if document.revision == mark.revision, let known = mark.digest, known != kept.digest {
                 throw FleetProtocolError(
                     .mismatch, "revision \(document.revision) was here with other content", at: "revision")
             }
         }
-        keep(kept, digest)
+        keep(kept)
         took(document, at: now)
     }
 
-    /// Whether the document of this mark is kept, if it is one that is kept at all.
-    private func isKept(_ address: Address, _ mark: DocumentMark) -> Bool {
-        layers[address].map { $0.revision == mark.revision } ?? tombstones.contains(address)
+    /// Whether this is the very document of the mark, and kept, if it is one that is kept at all.
+    private func isHere(_ wire: [UInt8], at address: Address, _ mark: DocumentMark) -> Bool {
+        if let kept = layers[address] { return kept.revision == mark.revision && kept.isWritten(wire) }
+        return tombstones.contains(address) && mark.digest == Digest(of: wire)
     }
 
-    private mutating func keep(_ kept: KeptDocument, _ digest: Digest) {
+    private mutating func keep(_ kept: KeptDocument) {
         let document = kept.document
         let address = document.address
-        let mark = DocumentMark(revision: document.revision, digest: digest)
+        let mark = DocumentMark(revision: document.revision, digest: kept.digest)
         state.marks[address] = mark
         state.highest = max(state.highest, document.revision)
         batch.changes.append(.mark(address, mark))
@@ -115,7 +115,7 @@ extension DeviceCore {
         session?.wanted?.shown.insert(address)
         if document.isTombstone {
             tombstones.insert(address)
-        } else {
+        } else if !tombstones.isEmpty {
             tombstones.remove(address)
         }
     }

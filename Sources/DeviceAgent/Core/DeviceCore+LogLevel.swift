@@ -158,14 +158,13 @@ extension DeviceCore {
 
     mutating func codeChecked(_ check: CodeCheck, _ isRight: Bool, at now: Now) {
         // Another document may have come meanwhile, with a code of its own.
-        guard var app = state.apps[check.app], let clock = app.levelClocks[check.address],
+        guard let app = state.apps[check.app], let clock = app.levelClocks[check.address],
             clock.change == check.change
         else { return batch.effects.append(.send(check.link, .codeResult(false))) }
         batch.effects.append(.send(check.link, .codeResult(isRight)))
         if isRight {
-            let before = app
-            app.levelClocks[check.address]?.isCodeAccepted = true
-            store(app, insteadOf: before)
+            state.apps[check.app]?.levelClocks[check.address]?.isCodeAccepted = true
+            changed(check.app)
             settle([check.app], at: now)
         } else {
             keepLevelChange(of: app.id, from: app.logLevel, to: app.logLevel, .codeRefused, until: nil, at: now)

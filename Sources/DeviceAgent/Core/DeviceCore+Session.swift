@@ -53,7 +53,7 @@ extension DeviceCore {
         var reportsDueAt: Int64?
         var areReportsLive = false
         /// The `seq` of each app's newest status on this connection.
-        var reported: [AppID: Int64] = [:]
+        var reported = AppTable<Int64>()
         var eventsDueAt: Int64?
         /// When presence and markers are said again that nobody has answered, by the running time.
         private(set) var retryDueAt: Int64
@@ -129,8 +129,7 @@ extension DeviceCore {
     /// Whether what the broker has shown of this app is all, and the controller's wish: not while the documents of new
     /// groups are on their way.
     func isCertain(of app: AppID) -> Bool {
-        guard let session else { return false }
-        return session.isGreeted && session.fetched.contains(app) && session.wantedGroups == nil
+        session?.isGreeted == true && session?.fetched.contains(app) == true && session?.wantedGroups == nil
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {

@@ -36,26 +36,29 @@ extension DeviceCore {
     /// loosen anything waits until the broker has shown all of it and the controller has confirmed it.
     ///
     /// - Parameters:
+    ///   - ids: In their order.
     ///   - aspect: The only one whose documents have changed; nil when anything may have.
     ///   - isWiping: Whether apps that are out of contact for too long are wiped: as time passes, and not because something
     ///     has come, since what comes next may be contact, or withdraw the limit.
     mutating func settle(
-        _ ids: some Sequence<AppID>, _ aspect: Aspect? = nil, isWiping: Bool = false, at now: Now
+        _ ids: [AppID], _ aspect: Aspect? = nil, isWiping: Bool = false, at now: Now
     ) {
         var isAuthorizationChanged = false
-        for id in ids.sorted() where settleAlone(id, aspect, isWiping: isWiping, at: now) {
+        for id in ids where settleAlone(id, aspect, isWiping: isWiping, at: now) {
             isAuthorizationChanged = true
         }
         // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's.
         guard isAuthorizationChanged else { return }
-        for id in state.apps.keys.sorted() { settleAlone(id, nil, isWiping: isWiping, at: now) }
+        for id in state.apps.keys { settleAlone(id, nil, isWiping: isWiping, at: now) }
     }
 
     /// Returns whether the app's authorization is another one now.
     @discardableResult
     private mutating func settleAlone(_ id: AppID, _ aspect: Aspect?, isWiping: Bool, at now: Now) -> Bool {
-        guard var app = state.apps[id] else { return false }
-        let before = app
+        // Taken out, so that this is the only copy.
+        guard var app = state.apps.take(id) else { return false }
+        app.beginSettling()
+        let (authState, latch, wasLocked) = (app.authState, app.latch?.reason, app.secureServices.isLocked)
         let wishes = layers.wishes(for: id)
         let isCertain = isCertain(of: id)
         settleManaged(&app, wishes, isCertain)
@@ -63,7 +66,7 @@ extension DeviceCore {
         // What the app has done itself needs nobody's confirmation.
         let mayLoosen = isCertain || app.isSelfRetired
         // A self-retirement speaks to every policy.
-        let aspect = before.latch?.reason == app.latch?.reason ? aspect : nil
+        let aspect = latch == app.latch?.reason ? aspect : nil
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
             guard aspect == nil || policy.aspect == aspect else { continue }
             take(decision(on: policy, of: app, wishes), for: policy, &app, mayLoosen: mayLoosen, at: now)
@@ -71,22 +74,15 @@ extension DeviceCore {
         if aspect == nil || aspect == .logLevel {
             settleLogLevel(&app, wishes[.logLevel], mayLoosen: mayLoosen, at: now)
         }
-        if before.secureServices.isLocked != app.secureServices.isLocked {
-            keep(app.secureServices.isLocked ? .locked : .unlocked, of: id, at: now)
-        }
-        batch.settledApps.insert(id)
-        store(app, insteadOf: before)
+        let isLocked = app.secureServices.isLocked
+        if isLocked != wasLocked { keep(isLocked ? .locked : .unlocked, of: id, at: now) }
         let (level, offline) = (levelDeadline(of: app), offlineDeadline(of: app))
         deadlines[id] = level.map { min($0, offline ?? $0) } ?? offline
-        return app.authState != before.authState
-    }
-
-    /// Keeps a changed record: to be saved, and reported.
-    mutating func store(_ app: AppRecord, insteadOf before: AppRecord) {
-        guard app != before else { return }
-        state.apps[app.id] = app
-        batch.changedApps.insert(app.id)
-        batch.reportedApps.insert(app.id)
+        let isChanged = app.authState != authState
+        batch.settledApps.insert(id)
+        if app.isTouched { changed(id) }
+        state.apps[id] = app
+        return isChanged
     }
 
     /// Puts a decision in force if it may be, and returns whether it is.
@@ -130,13 +126,9 @@ extension DeviceCore {
     }
 
     private func settleManaged(_ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool) {
-        if app.isSelfRetired {
-            app.managed = .unknown
-        } else if !wishes.isEmpty {
-            app.managed = .managed
-        } else if isCertain {
-            app.managed = .unmanaged
-        }
+        let managed: ManagedPolicy =
+            app.isSelfRetired ? .unknown : !wishes.isEmpty ? .managed : isCertain ? .unmanaged : app.managed
+        if app.managed != managed { app.managed = managed }
     }
 
     // MARK: Authorization
@@ -163,7 +155,8 @@ extension DeviceCore {
         let (decision, reason) = authDecision(app, deciding, offline, at: now)
         // What the device itself has found needs nobody's confirmation.
         let isOwn = app.latch != nil || reason == .outOfContact
-        if take(decision, for: .auth, &app, mayLoosen: isCertain || isOwn, at: now) { app.authReason = reason }
+        let isTaken = take(decision, for: .auth, &app, mayLoosen: isCertain || isOwn, at: now)
+        if isTaken, app.authReason != reason { app.authReason = reason }
     }
 
     private func authDecision(
@@ -276,7 +269,7 @@ extension DeviceCore {
         let problem = desired.problems[policy]
         switch desired.content {
         case .config(let values): return Decision(.config(values), by: document, problem: problem)
-        case .dlp(let dlp): return Decision(value(of: policy, in: dlp), by: document, problem: problem)
+        case .dlp(let dlp): return Decision(value(of: policy, in: dlp, app), by: document, problem: problem)
         case .secureServices(let value):
             var decision = Decision(.secureServices(value), by: document, problem: problem)
             if value.passcode?.isRequired == true {
@@ -289,21 +282,21 @@ extension DeviceCore {
         }
     }
 
-    private func value(of policy: Policy, in dlp: DLP) -> PolicyValue {
+    private func value(of policy: Policy, in dlp: DLP, _ app: AppRecord) -> PolicyValue {
         switch policy {
         case .openIn:
             switch dlp.openIn {
             case .unauthorized: .openIn(.unauthorized, whitelist: [])
             case .authorized: .openIn(.authorized, whitelist: [])
             case .whitelist(let apps): .openIn(.whitelist, whitelist: apps)
-            case .appConnectApps: .openIn(.whitelist, whitelist: authorizedApps)
+            case .appConnectApps: .openIn(.whitelist, whitelist: authorizedApps(with: app))
             }
         case .openFrom:
             switch dlp.openFrom {
             case .unauthorized: .openFrom(.unauthorized, whitelist: [])
             case .authorized: .openFrom(.authorized, whitelist: [])
             case .whitelist(let apps): .openFrom(.whitelist, whitelist: apps)
-            case .appConnectApps: .openFrom(.whitelist, whitelist: authorizedApps)
+            case .appConnectApps: .openFrom(.whitelist, whitelist: authorizedApps(with: app))
             }
         case .pasteboard: .pasteboard(dlp.pasteboard)
         case .print: .print(dlp.print)
@@ -312,8 +305,9 @@ extension DeviceCore {
         }
     }
 
-    /// The apps of this device that are authorized now.
-    private var authorizedApps: [AppID] {
-        state.apps.values.filter { $0.authState == .authorized }.map(\.id).sorted()
+    /// The apps of this device that are authorized now; `app` is the one that is being settled.
+    private func authorizedApps(with app: AppRecord) -> [AppID] {
+        let others = state.apps.values.filter { $0.authState == .authorized }.map(\.id)
+        return app.authState == .authorized ? (others + [app.id]).sorted() : others
     }
 }

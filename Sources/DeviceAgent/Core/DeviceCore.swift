@@ -20,7 +20,7 @@ package struct DeviceCore: Sendable {
     var session: Session?
     var links: [LinkID: AppID] = [:]
     /// The processes that are connected as apps.
-    var processes: [AppID: AppProcess] = [:]
+    var processes = AppTable<AppProcess>()
     var refusals: [Status.Refusal] = []
     var sequence: Int64 = 0
     var eventNumber: Int64 = 0
@@ -29,9 +29,9 @@ package struct DeviceCore: Sendable {
     /// The agent is taking leave.
     var isEnding = false
     /// The running time of each app's last refused registration that was reported.
-    var refusedAt: [AppID: Int64] = [:]
+    var refusedAt = AppTable<Int64>()
     /// When an app is to be looked at although nothing happens, by the running time.
-    var deadlines: [AppID: Int64] = [:]
+    var deadlines = AppTable<Int64>()
     var batch = Batch()
     /// The running time at which the clock was saved last.
     var clockSavedAt: Int64 = 0
@@ -101,8 +101,8 @@ package struct DeviceCore: Sendable {
         batch.changes.append(.started(boot: self.state.boot, owner))
         batch.isClockDue = true
         // A crash may have come between making or destroying an app's keys and storing it.
-        for (id, app) in self.state.apps.sorted(by: { $0.key < $1.key }) {
-            batch.keyEffects.append(app.hasKeys ? .createKeys(id) : .destroyKeys(id))
+        for app in self.state.apps.values {
+            batch.keyEffects.append(app.hasKeys ? .createKeys(app.id) : .destroyKeys(app.id))
         }
         settle(self.state.apps.keys, isWiping: true, at: now)
     }
@@ -161,17 +161,13 @@ package struct DeviceCore: Sendable {
     }
 
     /// What is to be done for all that was handled since the last call, in this order: keys, one transaction, the rest.
-    package mutating func takeEffects(at now: Now) -> [DeviceEffect] {
+    ///
+    /// - Parameter isOver: Whether nothing more happens at this moment. Statuses wait until then.
+    package mutating func takeEffects(at now: Now, isOver: Bool = true) -> [DeviceEffect] {
         for app in batch.settledApps { deliver(to: app) }
         if batch.isPresenceDue { publishPresence(.online) }
-        if let due = session?.reportsDueAt, state.running.total >= due {
-            session?.reportsDueAt = nil
-            session?.areReportsLive = true
-            batch.reportedApps = AppList(state.apps.keys)
-        }
-        if session?.areReportsLive == true {
-            for app in batch.reportedApps { publishStatus(of: app, at: now) }
-        }
+        let waiting = isOver ? AppList() : batch.reportedApps
+        if isOver { report(at: now) }
         if batch.isClockDue {
             batch.changes.append(.clock(state.running, state.contact, highest: state.highest))
             clockSavedAt = state.running.total
@@ -179,9 +175,21 @@ package struct DeviceCore: Sendable {
         batch.changes += batch.changedApps.compactMap { state.apps[$0].map(StoreChange.app) }
         var effects = batch.keyEffects
         if !batch.changes.isEmpty { effects.append(.store(batch.changes)) }
-        effects += batch.effects + batch.logs
+        effects += batch.effects
+        effects += batch.logs
         batch = Batch()
+        batch.reportedApps = waiting
         return effects
+    }
+
+    private mutating func report(at now: Now) {
+        if let due = session?.reportsDueAt, state.running.total >= due {
+            session?.reportsDueAt = nil
+            session?.areReportsLive = true
+            batch.reportedApps = AppList(state.apps.keys)
+        }
+        guard session?.areReportsLive == true else { return }
+        for app in batch.reportedApps { publishStatus(of: app, at: now) }
     }
 
     /// The running time, in milliseconds, at which ``DeviceEvent/tick`` has something to do.

@@ -23,13 +23,13 @@ package enum DeviceEvent: Sendable {
     case subscribed(barrier: Int64)
     case message(topic: String, payload: [UInt8])
     /// A process registers; the shell has checked that it may be this app.
-    case registered(LinkID, Registration)
+    indirect case registered(LinkID, Registration)
     case frame(LinkID, AppFrame)
     case linkClosed(LinkID)
     /// A process wanted to be an app that it may not be.
     case registrationRefused(AppID, reason: String)
     /// A debug code has been compared with its hash.
-    case codeChecked(CodeCheck, isRight: Bool)
+    indirect case codeChecked(CodeCheck, isRight: Bool)
     case displayed(LinkID, id: Int64, Bool)
     /// Time has passed.
     case tick
@@ -54,7 +54,7 @@ package enum DeviceEffect: Sendable {
     case send(LinkID, AgentFrame)
     case close(LinkID)
     case display(LinkID, id: Int64, text: String)
-    case checkCode(CodeCheck, text: String, DebugCode)
+    indirect case checkCode(CodeCheck, text: String, DebugCode)
     case log(LogEntry)
 
     package struct LogEntry: Sendable {

@@ -51,7 +51,7 @@ package struct DeviceState: Hashable, Sendable {
     package var highest = Revision.zero
     package var documents: [Address: [UInt8]] = [:]
     package var marks: [Address: DocumentMark] = [:]
-    package var apps: [AppID: AppRecord] = [:]
+    package var apps = AppRecords()
     /// In the order of their numbers.
     package var events: [KeptEvent] = []
 

@@ -1,16 +1,31 @@
 package import FleetProtocol
+import Glibc
 
 /// A document that was found good, with the signed form that is stored. An object: whoever keeps it keeps the same one, also
 /// the thousands of devices of a simulator.
 package final class KeptDocument: Sendable {
     package let document: DesiredDocument
     package let wire: [UInt8]
+    /// Of ``wire``.
+    package let digest: Digest
     let source: DocumentSource
 
     package init(_ document: DesiredDocument, _ wire: [UInt8]) {
         self.document = document
         source = DocumentSource(document.address)
         self.wire = wire
+        digest = Digest(of: wire)
+    }
+
+    /// Whether these are the very bytes of ``wire``: sooner found than their digest.
+    package func isWritten(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count == wire.count else { return false }
+        return bytes.withUnsafeBytes { bytes in
+            wire.withUnsafeBytes { wire in
+                guard let left = bytes.baseAddress, let right = wire.baseAddress else { return true }
+                return memcmp(left, right, wire.count) == 0
+            }
+        }
     }
 
     var address: Address { document.address }

@@ -24,7 +24,7 @@ struct Layers: Sendable {
 
     private let device: DeviceID
     private var documents: [Address: KeptDocument] = [:]
-    private var wishes: [AppID: Wishes] = [:]
+    private var wishes = AppTable<Wishes>()
     /// Whose documents count: the higher priority first, then the smaller id.
     private var groups: [GroupID] = []
 
@@ -32,7 +32,7 @@ struct Layers: Sendable {
 
     subscript(address: Address) -> KeptDocument? { documents[address] }
 
-    func wishes(for app: AppID) -> Wishes { wishes[app] ?? .none }
+    func wishes(for app: AppID) -> Wishes { wishes[app] ?? Wishes.none }
 
     /// The groups that the membership document names.
     var membership: [GroupID] {
@@ -89,7 +89,8 @@ struct Layers: Sendable {
             if let document = documents[.desired(.group(group), app, aspect)] { found.append(document) }
         }
         if let document = documents[.desired(.all, app, aspect)] { found.append(document) }
-        wishes[app, default: .none].documents[aspect.index] = found
+        if !wishes.contains(app) { wishes[app] = Wishes.none }
+        wishes[app]?.documents[aspect.index] = found
     }
 
     private func priority(_ group: GroupID) -> Int64 {

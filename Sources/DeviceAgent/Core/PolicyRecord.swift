@@ -31,7 +31,14 @@ package struct PolicyRecord: Hashable, Sendable {
     private var appliedRevision: Int64 = -1
     package var attempt: PolicyReport.Attempt
     /// The newest delivery whose callback has returned.
-    package var told: Told?
+    package var told: Told? {
+        get {
+            guard case .some(let told) = place else { return nil }
+            return told
+        }
+        set { place = newValue.map(Place.some) ?? .nothing }
+    }
+    private var place = Place.nothing
     /// The delivery that is under way.
     package var sent: Told? {
         get { rare.sent }
@@ -43,6 +50,12 @@ package struct PolicyRecord: Hashable, Sendable {
         set { rare = Rare(sent, newValue) }
     }
     private var rare = Rare.nothing
+
+    /// As large as all else, and in a place of its own, so that a record is copied soon.
+    private enum Place: Hashable {
+        case nothing
+        indirect case some(Told)
+    }
 
     /// Rarely there, and as large as all else: in a place of its own, so that a record stays small.
     private enum Rare: Hashable {
@@ -100,6 +113,12 @@ package struct PolicyRecord: Hashable, Sendable {
         }
     }
 
+    /// Whether the delivery of this number is under way.
+    func isUnderWay(_ number: Int64) -> Bool {
+        guard case .some(let sent?, _) = rare else { return false }
+        return sent.number == number
+    }
+
     /// The process that was told is gone. What it answered stands; of the rest nobody knows how far it came.
     mutating func beginLaunch(isAnswerDue: Bool) {
         if sent != nil || isAnswerDue && told?.outcome == .delivered { told = nil }
@@ -129,18 +148,22 @@ package struct PolicyRecord: Hashable, Sendable {
             told = sent
             self.sent = nil
         }
-        guard told?.number == number, told?.outcome != outcome || told?.message != message else { return false }
-        told?.outcome = outcome
-        told?.message = message
+        guard var told, told.number == number, told.outcome != outcome || told.message != message else {
+            return false
+        }
+        (told.outcome, told.message) = (outcome, message)
+        self.told = told
         return true
     }
 
     /// Works the reported attempt out anew, for policies that the app answers for.
     mutating func refreshAttempt(at time: Timestamp) {
         // A new revision of an equal value carries the app's answer over, unless it was an error.
-        if let told, told.value == value, told.outcome != .error, !isElsewhere, problem == nil {
-            self.told?.revision = received
-            self.told?.isSubstitute = false
+        if var told, told.value == value, told.outcome != .error, !isElsewhere, problem == nil,
+            told.revision != received || told.isSubstitute
+        {
+            (told.revision, told.isSubstitute) = (received, false)
+            self.told = told
         }
         if let told, told.outcome == .applied, !told.isSubstitute { applied = told.revision }
         if let problem {

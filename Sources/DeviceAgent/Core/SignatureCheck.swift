@@ -3,8 +3,7 @@ package import FleetProtocol
 /// How what is signed is checked. A process that simulates many devices may check each distinct document once for all.
 package struct SignatureCheck: Sendable {
     package typealias Desired =
-        @Sendable (_ wire: [UInt8], _ digest: Digest, _ trust: TrustDocument, _ fleet: FleetID) throws ->
-        KeptDocument
+        @Sendable (_ wire: [UInt8], _ trust: TrustDocument, _ fleet: FleetID) throws -> KeptDocument
 
     package let isValid: @Sendable (SignedDocument, VerifyingKey) -> Bool
     /// Reads a desired document whose signature is good; throws what is wrong with it.
@@ -15,7 +14,7 @@ package struct SignatureCheck: Sendable {
     ) {
         self.isValid = isValid
         self.desired =
-            desired ?? { wire, _, trust, fleet in
+            desired ?? { wire, trust, fleet in
                 let payload = try Self.payload(of: wire, .desired, trust, isValid)
                 return KeptDocument(try DesiredDocument(payload: payload, in: fleet), wire)
             }

@@ -1,6 +1,6 @@
 /// From the app to the agent.
 package enum AppFrame: Hashable, Sendable {
-    case register(Registration)
+    indirect case register(Registration)
     /// The ready callback has returned.
     case ready
     /// The callback of a delivery has returned.

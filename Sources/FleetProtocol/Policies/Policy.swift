@@ -38,6 +38,9 @@ package enum Policy: String, CaseIterable, Hashable, Sendable, Comparable, JSONC
         }
     }
 
+    /// By its place: a raw value would be hashed as the text that it is.
+    package func hash(into hasher: inout Hasher) { hasher.combine(index) }
+
     package static func < (left: Policy, right: Policy) -> Bool { left.index < right.index }
 
     package init(from reader: inout JSONReader) throws {

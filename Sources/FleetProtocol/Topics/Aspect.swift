@@ -18,6 +18,9 @@ package enum Aspect: String, CaseIterable, Hashable, Sendable, Comparable, JSONC
         }
     }
 
+    /// By its place: a raw value would be hashed as the text that it is.
+    package func hash(into hasher: inout Hasher) { hasher.combine(index) }
+
     package static func < (left: Aspect, right: Aspect) -> Bool { left.rawValue < right.rawValue }
 
     package init(from reader: inout JSONReader) throws {

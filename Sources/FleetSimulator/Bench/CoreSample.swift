@@ -64,28 +64,25 @@ final class CoreSample {
 
     /// Plays the apps, and the broker's part of a subscription.
     private func settle(in fleet: FleetID) {
-        var replies: [DeviceEvent] = []
-        var report: Status?
-        repeat {
-            replies = core.takeEffects(at: now).flatMap { effect -> [DeviceEvent] in
-                switch effect {
-                case .subscribe(_, let barrier): return [.subscribed(barrier: barrier)]
-                case .publish(.barrier(let user), let marker, _):
-                    return [.message(topic: Address.barrier(user).topic(in: fleet), payload: marker)]
-                case .report(let status):
-                    statuses += 1
-                    // Only the last of a moment is written: what comes before it never leaves the outbox.
-                    report = status
-                    return []
-                case .send(let link, let frame):
-                    let index = Int(link.number) - 1
-                    return apps[index].reply(to: frame, since: 0, using: &generator).map { .frame(link, $0) }
-                case .destroyKeys, .createKeys, .store, .unsubscribe, .publish, .close, .display, .checkCode, .log:
-                    return []
-                }
-            }
+        while true {
+            let replies = core.takeEffects(at: now, isOver: false).flatMap { answers(to: $0, in: fleet) }
+            guard !replies.isEmpty else { break }
             for reply in replies { core.handle(reply, at: now) }
-        } while !replies.isEmpty
-        _ = report?.wire
+        }
+        for case .report(let status) in core.takeEffects(at: now) {
+            statuses += 1
+            _ = status.wire
+        }
+    }
+
+    private func answers(to effect: DeviceEffect, in fleet: FleetID) -> [DeviceEvent] {
+        switch effect {
+        case .subscribe(_, let barrier): [.subscribed(barrier: barrier)]
+        case .publish(.barrier(let user), let marker, _):
+            [.message(topic: Address.barrier(user).topic(in: fleet), payload: marker)]
+        case .send(let link, let frame):
+            apps[Int(link.number) - 1].reply(to: frame, since: 0, using: &generator).map { .frame(link, $0) }
+        case .destroyKeys, .createKeys, .store, .unsubscribe, .publish, .report, .close, .display, .checkCode, .log: []
+        }
     }
 }

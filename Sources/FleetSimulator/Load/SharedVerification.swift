@@ -11,8 +11,21 @@ final class SharedVerification: Sendable {
         let key: VerifyingKey
     }
 
-    /// By the digest of the wire form.
-    private let known = Mutex<[Digest: Known]>([:])
+    private struct Documents {
+        /// By the digest of the wire form.
+        var known: [Digest: Known] = [:]
+        /// The one that was asked for last: a change for all comes to one device after the other.
+        var last: Known?
+
+        mutating func find(_ wire: [UInt8]) -> Known? {
+            if let last, last.document.isWritten(wire) { return last }
+            guard let found = known[Digest(of: wire)] else { return nil }
+            last = found
+            return found
+        }
+    }
+
+    private let documents = Mutex(Documents())
     /// Forgotten all at once beyond this number: what is for single devices is met only once.
     private static let limit = 4_096
 
@@ -38,15 +51,15 @@ final class SharedVerification: Sendable {
 
     var check: SignatureCheck {
         let each = each
-        return SignatureCheck(isValid: { self.isTrusted($0, $1) }) { wire, digest, trust, fleet in
-            if let known = self.known.withLock({ $0[digest] }), trust.key(known.key.id) == known.key {
+        return SignatureCheck(isValid: { self.isTrusted($0, $1) }) { wire, trust, fleet in
+            if let known = self.documents.withLock({ $0.find(wire) }), trust.key(known.key.id) == known.key {
                 return known.document
             }
-            let document = try each.desired(wire, digest, trust, fleet)
+            let document = try each.desired(wire, trust, fleet)
             if let id = try? SignedDocument(wire: wire).keyID, let key = trust.key(id) {
-                self.known.withLock { known in
-                    if known.count >= Self.limit { known.removeAll(keepingCapacity: true) }
-                    known[digest] = Known(document: document, key: key)
+                self.documents.withLock { documents in
+                    if documents.known.count >= Self.limit { documents.known.removeAll(keepingCapacity: true) }
+                    documents.known[document.digest] = Known(document: document, key: key)
                 }
             }
             return document

@@ -127,16 +127,14 @@ final class SimulatedDevice {
     // MARK: Effects
 
     private func settle(at now: Now) {
-        var effects = core.takeEffects(at: now)
         while true {
-            for effect in effects { perform(effect) }
-            guard !meter.replies.isEmpty else { return }
-            // While they have the records of the apps, the core would have to copy them.
-            effects = []
+            // They end before the core goes on: while they have the records of apps, it would have to copy them.
+            for effect in core.takeEffects(at: now, isOver: false) { perform(effect) }
+            guard !meter.replies.isEmpty else { break }
             for reply in meter.replies { core.handle(reply, at: now) }
             meter.replies.removeAll(keepingCapacity: true)
-            effects = core.takeEffects(at: now)
         }
+        for effect in core.takeEffects(at: now) { perform(effect) }
     }
 
     private func perform(_ effect: DeviceEffect) {

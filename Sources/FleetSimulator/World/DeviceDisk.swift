@@ -39,7 +39,7 @@ struct DeviceDisk {
         if other.documents != state.documents { return "documents" }
         if other.marks != state.marks { return "marks" }
         if other.events != state.events { return "events" }
-        for (id, app) in state.apps where other.apps[id] != app { return "app \(id)" }
+        for app in state.apps.values where other.apps[app.id] != app { return "app \(app.id)" }
         return other.apps.count == state.apps.count ? nil : "apps"
     }
 

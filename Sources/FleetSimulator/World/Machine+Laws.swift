@@ -176,7 +176,8 @@ extension Machine {
         guard let core else { return }
         watch.noted = core.state.contact
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
-        for (id, was) in disk.state.apps {
+        for was in disk.state.apps.values {
+            let id = was.id
             guard let now = core.state.apps[id], !isLimited else { continue }
             for policy in Policy.allCases where policy != .logLevel && was[policy].value != now[policy].value {
                 world.fail(
@@ -211,7 +212,9 @@ extension Machine {
         if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.isCertain(id), !wasPutBack {
             world.fail(.barrier, "\(name)/\(id): unmanaged before barrier and hello")
         }
-        guard let old = watch.records.updateValue(app, forKey: id) else { return }
+        let known = watch.records[id]
+        watch.records[id] = app
+        guard let old = known else { return }
         checkOwnLatch(app, was: old)
         for policy in Policy.allCases where old[policy].attempt.outcome == .error && !watch.answering.contains(id) {
             let (was, now) = (old[policy].attempt, app[policy].attempt)

@@ -25,7 +25,7 @@ struct Watch {
     /// When each document that came was changed.
     var changes: [Address: Revision] = [:]
     /// Each app's record as its core last wanted it stored.
-    var records: [AppID: AppRecord] = [:]
+    var records = AppRecords()
     var orders: [AppID: ReportOrder] = [:]
     var isPresenceSaid = false
     /// What a deliberate fault keeps from the store: it was promised all the same.
@@ -123,8 +123,12 @@ struct Watch {
 
     /// It goes on with what somebody else has put on the disk.
     mutating func begin(on state: DeviceState) {
-        levels = state.apps.mapValues(\.logLevel)
-        conversations = state.apps.mapValues(Conversation.init)
+        levels = [:]
+        conversations = [:]
+        for app in state.apps.values {
+            levels[app.id] = app.logLevel
+            conversations[app.id] = Conversation(app)
+        }
         waiting = state.events
         kept = Set(waiting.map(Self.key))
         for (address, wire) in state.documents {
