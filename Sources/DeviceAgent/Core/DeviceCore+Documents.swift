@@ -31,7 +31,7 @@ extension DeviceCore {
     private func isOurs(_ address: Address) -> Bool {
         switch address {
         case .desired(let layer, let app, _):
-            guard state.apps[app] != nil else { return false }
+            guard state.apps.contains(app) else { return false }
             return switch layer {
             case .all: true
             case .group(let group): isWanted(group)

@@ -2,7 +2,7 @@ package import FleetProtocol
 
 extension DeviceCore {
     mutating func publishStatus(of id: AppID, at now: Now) {
-        guard state.apps[id] != nil else { return }
+        guard state.apps.contains(id) else { return }
         sequence += 1
         session?.reported[id] = sequence
         if let status = status(of: id, at: now) { batch.effects.append(.report(status)) }

@@ -92,10 +92,9 @@ extension DeviceCore {
     ) -> Bool {
         // Most settling finds all as it was: then nothing is touched, so that nothing is copied either.
         if isSettled(app, policy, decision) { return true }
-        let current = app[policy]
         guard
-            mayLoosen || decision.value == current.value && decision.source == current.decidedBy
-                || decision.value.isTightening(of: current.value)
+            mayLoosen || decision.value == app[policy].value && decision.source == app[policy].decidedBy
+                || decision.value.isTightening(of: app[policy].value)
         else { return false }
         enforce(decision, for: policy, &app, at: now)
         return true
@@ -115,14 +114,13 @@ extension DeviceCore {
 
     /// Whether this decision is in force, and reported. What the app answers is reported as it comes.
     func isSettled(_ app: AppRecord, _ policy: Policy, _ decision: Decision) -> Bool {
-        let record = app[policy]
-        guard record.received == decision.revision, record.decidedBy == decision.source,
-            record.problem == decision.problem, record.value == decision.value
+        guard app[policy].received == decision.revision, app[policy].decidedBy == decision.source,
+            app[policy].problem == decision.problem, app[policy].value == decision.value
         else { return false }
         if policy.isAcknowledgedByApp { return true }
         let (outcome, message) = decision.report
-        return record.attempt.revision == record.received && record.attempt.outcome == outcome
-            && record.attempt.message == message
+        return app[policy].attempt.revision == decision.revision && app[policy].attempt.outcome == outcome
+            && app[policy].attempt.message == message
     }
 
     private func settleManaged(_ app: inout AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool) {

@@ -172,7 +172,9 @@ package struct DeviceCore: Sendable {
             batch.changes.append(.clock(state.running, state.contact, highest: state.highest))
             clockSavedAt = state.running.total
         }
-        batch.changes += batch.changedApps.compactMap { state.apps[$0].map(StoreChange.app) }
+        for id in batch.changedApps {
+            if let app = state.apps[id] { batch.changes.append(.app(app)) }
+        }
         var effects = batch.keyEffects
         if !batch.changes.isEmpty { effects.append(.store(batch.changes)) }
         effects += batch.effects

@@ -30,9 +30,11 @@ package struct PolicyRecord: Hashable, Sendable {
     }
     private var appliedRevision: Int64 = -1
     package var attempt: PolicyReport.Attempt
+    // Where a question to a record is not inlined, all of the record is copied for it.
+
     /// The newest delivery whose callback has returned.
     package var told: Told? {
-        get {
+        @inline(__always) get {
             guard case .some(let told) = place else { return nil }
             return told
         }
@@ -41,12 +43,12 @@ package struct PolicyRecord: Hashable, Sendable {
     private var place = Place.nothing
     /// The delivery that is under way.
     package var sent: Told? {
-        get { rare.sent }
+        @inline(__always) get { rare.sent }
         set { rare = Rare(newValue, problem) }
     }
     /// Why the document is not in force as it stands.
     package var problem: String? {
-        get { rare.problem }
+        @inline(__always) get { rare.problem }
         set { rare = Rare(sent, newValue) }
     }
     private var rare = Rare.nothing
@@ -89,17 +91,17 @@ package struct PolicyRecord: Hashable, Sendable {
     }
 
     /// Whether the app has to be told: it has another value, or answered this one with an error at an older revision.
-    var mustTell: Bool {
+    @inline(__always) var mustTell: Bool {
         guard let told else { return true }
-        return told.value != value || (told.outcome == .error && told.revision != received)
+        return !(told.value == value) || (told.outcome == .error && told.revision != received)
     }
 
     /// Whether the app has yet to be sent what is in force. What was told before is not what it has while something else
     /// is under way.
-    var isBehind: Bool { sent.map { $0.value != value } ?? mustTell }
+    @inline(__always) var isBehind: Bool { sent.map { $0.value != value } ?? mustTell }
 
     /// Whether the app has something else in hand than what is in force.
-    private var isElsewhere: Bool { sent.map { $0.value != value } ?? false }
+    @inline(__always) private var isElsewhere: Bool { sent.map { $0.value != value } ?? false }
 
     /// What decides has changed.
     mutating func decide(_ value: PolicyValue, by source: DocumentSource?, revision: Int64, problem: String?) {
@@ -114,7 +116,7 @@ package struct PolicyRecord: Hashable, Sendable {
     }
 
     /// Whether the delivery of this number is under way.
-    func isUnderWay(_ number: Int64) -> Bool {
+    @inline(__always) func isUnderWay(_ number: Int64) -> Bool {
         guard case .some(let sent?, _) = rare else { return false }
         return sent.number == number
     }

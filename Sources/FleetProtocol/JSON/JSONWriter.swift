@@ -7,6 +7,8 @@ package struct JSONWriter: ~Copyable {
     private var count = 0
     /// Whether the next value of the innermost array or object needs a comma before it.
     private var needsComma = false
+    /// The time that was written last, and where: those of one message are mostly the same.
+    private var lastTime: (time: Timestamp, position: Int)?
 
     package init(capacity: Int = 256) {
         self.capacity = max(capacity, 64)
@@ -96,12 +98,16 @@ package struct JSONWriter: ~Copyable {
         append("null")
     }
 
-    /// A string of at most `capacity` bytes, which `body` puts down and counts: ASCII that needs no escapes.
-    package mutating func value(plain capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
+    package mutating func value(_ time: Timestamp) {
         separate()
-        reserve(capacity + 2)
+        reserve(Timestamp.length + 2)
         put("\"")
-        count += body(UnsafeMutableBufferPointer(start: memory + count, count: capacity))
+        if let lastTime, lastTime.time == time {
+            put(UnsafeBufferPointer(start: memory + lastTime.position, count: Timestamp.length))
+        } else {
+            lastTime = (time, count)
+            count += time.put(UnsafeMutableBufferPointer(start: memory + count, count: Timestamp.length))
+        }
         put("\"")
     }
 
@@ -163,11 +169,13 @@ package struct JSONWriter: ~Copyable {
         put("\"")
         // Nearly all texts are plain, and appended whole; others piece by piece between what is escaped.
         var start = 0
-        for (index, byte) in content.enumerated() where Self.isEscaped(byte) {
-            put(UnsafeBufferPointer(rebasing: content[start..<index]))
-            start = index + 1
-            reserve(6 + content.count - start + 1)
-            escape(byte)
+        if Self.hasEscapes(content) {
+            for (index, byte) in content.enumerated() where Self.isEscaped(byte) {
+                put(UnsafeBufferPointer(rebasing: content[start..<index]))
+                start = index + 1
+                reserve(6 + content.count - start + 1)
+                escape(byte)
+            }
         }
         put(UnsafeBufferPointer(rebasing: content[start...]))
         put("\"")
@@ -175,6 +183,13 @@ package struct JSONWriter: ~Copyable {
 
     private static func isEscaped(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F
+    }
+
+    /// Looks at all bytes, since many are looked at at once then.
+    private static func hasEscapes(_ content: UnsafeBufferPointer<UInt8>) -> Bool {
+        var found: UInt8 = 0
+        for byte in content { found |= isEscaped(byte) ? 1 : 0 }
+        return found != 0
     }
 
     /// Puts up to six bytes.

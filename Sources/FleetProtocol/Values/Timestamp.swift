@@ -21,32 +21,33 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
 
     package var description: String { String(unsafeUninitializedCapacity: Self.length, initializingUTF8With: put) }
 
-    private static let length = 24
+    static let length = 24
 
-    private func put(_ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    func put(_ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
         let clamped = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
         let (days, inDay) = Self.floorDivision(clamped, 86_400_000)
         let (year, month, day) = Self.civil(days: days)
-        let second = inDay / 1_000
-        var position = 0
-        func put(_ value: Int64, _ count: Int, _ separator: Unicode.Scalar) {
-            var rest = value
-            for index in stride(from: position + count - 1, through: position, by: -1) {
-                buffer[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-                rest /= 10
-            }
-            buffer[position + count] = UInt8(ascii: separator)
-            position += count + 1
+        let (second, fraction) = (inDay / 1_000, inDay % 1_000)
+        func put(_ value: Int64, at position: Int, _ separator: Unicode.Scalar) {
+            buffer[position] = Self.digit(value / 10)
+            buffer[position + 1] = Self.digit(value)
+            buffer[position + 2] = UInt8(ascii: separator)
         }
-        put(year, 4, "-")
-        put(month, 2, "-")
-        put(day, 2, "T")
-        put(second / 3_600, 2, ":")
-        put(second / 60 % 60, 2, ":")
-        put(second % 60, 2, ".")
-        put(inDay % 1_000, 3, "Z")
-        return position
+        // Each puts its separator where the next digits begin, where there is none.
+        put(year / 100, at: 0, "-")
+        put(year % 100, at: 2, "-")
+        put(month, at: 5, "-")
+        put(day, at: 8, "T")
+        put(second / 3_600, at: 11, ":")
+        put(second / 60 % 60, at: 14, ":")
+        put(second % 60, at: 17, ".")
+        buffer[20] = Self.digit(fraction / 100)
+        put(fraction % 100, at: 21, "Z")
+        return Self.length
     }
+
+    /// The last decimal digit of a number, as it is written.
+    private static func digit(_ value: Int64) -> UInt8 { UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10) }
 
     /// Reads any RFC 3339 time: also with an offset, and with more or fewer digits of a second.
     package init?(_ text: String) {
@@ -85,7 +86,7 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
         }
     }
 
-    package func write(to writer: inout JSONWriter) { writer.value(plain: Self.length, put) }
+    package func write(to writer: inout JSONWriter) { writer.value(self) }
 
     // MARK: The calendar (Hinnant's days_from_civil and civil_from_days)
 
