@@ -12,21 +12,29 @@ package struct AppRecord: Hashable, Sendable {
     package var id: AppID { installation.id }
     package var install: RandomID {
         get { installation.install }
-        set { installation = Installation(id, newValue, launch, sdk, implements) }
+        set { installation.install = newValue }
     }
     package var launch: RandomID {
         get { installation.launch }
-        set { installation = Installation(id, install, newValue, sdk, implements) }
+        set { installation.launch = newValue }
     }
     package var sdk: String {
         get { installation.sdk }
-        set { installation = Installation(id, install, launch, newValue, implements) }
+        set { installation.sdk = newValue }
     }
     package var implements: Set<Callback> {
         get { installation.implements }
-        set { installation = Installation(id, install, launch, sdk, newValue) }
+        set { installation.implements = newValue }
     }
-    private var installation: Installation
+    private var installation: Installation {
+        get {
+            switch place {
+            case .here(let installation): installation
+            }
+        }
+        set { place = .here(newValue) }
+    }
+    private var place: Place
     /// Whether this installation has had a ready callback.
     package var wasReady = false
     /// This launch has yet to say that its ready callback has returned.
@@ -60,29 +68,17 @@ package struct AppRecord: Hashable, Sendable {
     package var levelClocks: [Address: LevelClock] = [:] { didSet { changes.isTouched = true } }
     private var changes = Changes()
 
-    /// Hardly ever another: in a place of its own, so that a record stays small.
-    private final class Installation: Hashable, Sendable {
+    private struct Installation: Hashable {
         let id: AppID
-        let install: RandomID
-        let launch: RandomID
-        let sdk: String
-        let implements: Set<Callback>
+        var install: RandomID
+        var launch: RandomID
+        var sdk: String
+        var implements: Set<Callback>
+    }
 
-        init(_ id: AppID, _ install: RandomID, _ launch: RandomID, _ sdk: String, _ implements: Set<Callback>) {
-            self.id = id
-            self.install = install
-            self.launch = launch
-            self.sdk = sdk
-            self.implements = implements
-        }
-
-        static func == (left: Installation, right: Installation) -> Bool {
-            left === right
-                || left.id == right.id && left.install == right.install && left.launch == right.launch
-                    && left.sdk == right.sdk && left.implements == right.implements
-        }
-
-        func hash(into hasher: inout Hasher) { hasher.combine(launch) }
+    /// Hardly ever another: in a place of its own, so that a record stays small.
+    private enum Place: Hashable {
+        indirect case here(Installation)
     }
 
     /// What has been changed since somebody looked: no part of what the record says, but found sooner than by comparing.
@@ -127,8 +123,10 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     package init(_ registration: Registration, at time: Timestamp) {
-        installation = Installation(
-            registration.app, registration.install, registration.launch, registration.sdk, registration.implements)
+        place = .here(
+            Installation(
+                id: registration.app, install: registration.install, launch: registration.launch,
+                sdk: registration.sdk, implements: registration.implements))
         // Numbers of an earlier life of this record, which an app may still name, are below.
         nextDelivery = max(1, time.milliseconds)
         records = Policy.allCases.map { PolicyRecord(default: $0, at: time) }

@@ -8,6 +8,7 @@ package struct AppRecords: Hashable, Sendable {
 
     package subscript(app: AppID) -> AppRecord? {
         _read { yield table[app] }
+        set { table[app] = newValue }
         _modify { yield &table[app] }
     }
 

@@ -27,6 +27,14 @@ struct AppTable<Value> {
             let (index, isThere) = place(of: app)
             if isThere { yield entries[index].value } else { yield nil }
         }
+        set {
+            let (index, isThere) = place(of: app)
+            if isThere {
+                entries[index].value = newValue
+            } else if let newValue {
+                entries.insert(Entry(app: app, value: newValue), at: index)
+            }
+        }
         _modify {
             let (index, isThere) = place(of: app)
             if !isThere { entries.insert(Entry(app: app, value: nil), at: index) }

@@ -72,30 +72,29 @@ extension DeviceCore {
             return
         }
         let kept = try signatures.desired(wire, trust, enrollment.fleet)
-        let document = kept.document
-        guard document.fleet == enrollment.fleetUUID else {
+        guard kept.document.fleet == enrollment.fleetUUID else {
             throw FleetProtocolError(.mismatch, "another fleet's document", at: "fleet")
         }
-        guard document.address == address else {
-            throw FleetProtocolError(.mismatch, "this document belongs to \(document.topic)", at: "topic")
+        guard kept.address == address else {
+            throw FleetProtocolError(.mismatch, "this document belongs to \(kept.document.topic)", at: "topic")
         }
         let epoch = max(enrollment.epoch, state.highest.epoch)
-        guard document.revision.epoch >= epoch else {
+        guard kept.revision.epoch >= epoch else {
             throw FleetProtocolError(
-                .mismatch, "epoch \(document.revision.epoch), where \(epoch) is known already", at: "epoch")
+                .mismatch, "epoch \(kept.revision.epoch), where \(epoch) is known already", at: "epoch")
         }
         if let mark {
-            guard document.revision >= mark.revision else {
+            guard kept.revision >= mark.revision else {
                 throw FleetProtocolError(
-                    .mismatch, "revision \(document.revision), where \(mark.revision) was here already", at: "revision")
+                    .mismatch, "revision \(kept.revision), where \(mark.revision) was here already", at: "revision")
             }
-            if document.revision == mark.revision, let known = mark.digest, known != kept.digest {
+            if kept.revision == mark.revision, let known = mark.digest, known != kept.digest {
                 throw FleetProtocolError(
-                    .mismatch, "revision \(document.revision) was here with other content", at: "revision")
+                    .mismatch, "revision \(kept.revision) was here with other content", at: "revision")
             }
         }
         keep(kept)
-        took(document, at: now)
+        took(kept, at: now)
     }
 
     /// Whether this is the very document of the mark, and kept, if it is one that is kept at all.
@@ -105,15 +104,14 @@ extension DeviceCore {
     }
 
     private mutating func keep(_ kept: KeptDocument) {
-        let document = kept.document
-        let address = document.address
-        let mark = DocumentMark(revision: document.revision, digest: kept.digest)
+        let address = kept.address
+        let mark = DocumentMark(revision: kept.revision, digest: kept.digest)
         state.marks[address] = mark
-        state.highest = max(state.highest, document.revision)
+        state.highest = max(state.highest, kept.revision)
         batch.changes.append(.mark(address, mark))
-        set(document.isTombstone ? nil : kept, at: address)
+        set(kept.isTombstone ? nil : kept, at: address)
         session?.wanted?.shown.insert(address)
-        if document.isTombstone {
+        if kept.isTombstone {
             tombstones.insert(address)
         } else if !tombstones.isEmpty {
             tombstones.remove(address)
@@ -127,8 +125,8 @@ extension DeviceCore {
         batch.changes.append(.document(address, document?.wire))
     }
 
-    private mutating func took(_ document: DesiredDocument, at now: Now) {
-        switch document.address {
+    private mutating func took(_ kept: KeptDocument, at now: Now) {
+        switch kept.address {
         case .desired(_, let app, let aspect): settle([app], aspect, at: now)
         case .groupMeta: settle(state.apps.keys, at: now)
         case .membership:

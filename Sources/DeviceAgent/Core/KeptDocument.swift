@@ -32,6 +32,7 @@ package final class KeptDocument: Sendable {
     var revision: Revision { document.revision }
     var change: Revision { document.change }
     var content: DesiredDocument.Content { document.content }
+    var isTombstone: Bool { document.isTombstone }
 
     /// What it says about an aspect of an app; nil for a document about groups.
     var value: DesiredValue? {

@@ -12,9 +12,9 @@ package struct PolicyRecord: Hashable, Sendable {
         var isSubstitute = false
         /// delivered, or what the app answered.
         var outcome: Outcome = .delivered
-        var message: String?
         /// Why an authorization is what it is; nil for other policies, and where an earlier version has told it.
         var reason: AuthReason?
+        var message: String?
     }
 
     /// In force: what the agent enforces and the app is (to be) told.

@@ -181,8 +181,8 @@ extension PolicyRecord.Told: JSONWritable {
         }
         self.init(
             number: try required(number, "number"), revision: try required(revision, "revision"),
-            value: try required(value, "value"), isSubstitute: isSubstitute, outcome: outcome, message: message,
-            reason: reason)
+            value: try required(value, "value"), isSubstitute: isSubstitute, outcome: outcome, reason: reason,
+            message: message)
     }
 
     package func write(to writer: inout JSONWriter) {

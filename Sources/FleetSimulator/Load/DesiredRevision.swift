@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Mosquitto
 
 /// The revision of a desired document on the wire, found without reading the document: the load counts what arrives in
@@ -18,12 +19,15 @@ enum DesiredRevision {
         }
         guard isDesired ?? false else { return nil }
         return message.payload.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress else { return nil }
             // The member stands near the beginning; a backslash before it, since the payload is a string in a string.
-            var rest = bytes[...]
-            while let start = rest.firstIndex(of: UInt8(ascii: "\\")) {
-                rest = rest[start...]
-                if rest.starts(with: mark) { return number(rest.dropFirst(mark.count)) }
-                rest = rest.dropFirst()
+            var passed = 0
+            while let next = memchr(start + passed, Int32(UInt8(ascii: "\\")), bytes.count - passed) {
+                passed = UnsafeRawPointer(next) - start
+                if bytes.count - passed > mark.count, memcmp(next, mark, mark.count) == 0 {
+                    return number(bytes[(passed + mark.count)...])
+                }
+                passed += 1
             }
             return nil
         }

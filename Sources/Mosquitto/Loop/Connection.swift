@@ -16,18 +16,14 @@ final class Connection: @unchecked Sendable {  // safe: one thread at a time: th
     var keepsErrorLog = false
     var failure: (status: Int32, errno: Int32)?
 
+    /// - Parameter omitsSocketPair: The calling thread can make none from then on.
     init(_ client: LoopClient, omitsSocketPair: Bool) throws(MosquittoError) {
-        var limit = rlimit()
-        if omitsSocketPair {
-            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            var none = limit
-            none.rlim_cur = 0
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+        if omitsSocketPair, fleetbus_refuse_socket_pairs() != 0 {
+            throw .system(errno, "doing without the socket pair of a client (seccomp)")
         }
-        let raw = mosquitto_new(client.options.clientID, true, nil)
-        let number = errno
-        if omitsSocketPair { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-        guard let raw else { throw .system(number, "making a client for \(client.options.endpoint)") }
+        guard let raw = mosquitto_new(client.options.clientID, true, nil) else {
+            throw .system(errno, "making a client for \(client.options.endpoint)")
+        }
         self.raw = raw
         self.client = client
         mosquitto_user_data_set(raw, Unmanaged.passUnretained(self).toOpaque())

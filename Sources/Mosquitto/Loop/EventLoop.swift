@@ -41,8 +41,9 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop
     let inbox = Mutex(Inbox())
     let threadID = Atomic<UInt>(0)
     let nextTimerID = Atomic<UInt64>(0)
-    /// For what blocks: name look-ups.
-    let lookUps: WorkQueue
+    /// For connections that do not begin on the loop's thread: where a name is to be looked up, which blocks, or no socket
+    /// pair to be made.
+    let openings: WorkQueue
     /// For what still arrives after the end.
     let afterwards: WorkQueue
     private let thread = Mutex<SystemThread?>(nil)
@@ -50,9 +51,9 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop
 
     /// Starts the thread.
     ///
-    /// - Parameter omitsSocketPairs: For simulators only. libmosquitto makes a socket pair for each connection, which
-    ///   nobody needs here; it goes without when it may open no file, so the process's soft limit of open files is zero
-    ///   for some microseconds at each connection, and other threads must not open files meanwhile.
+    /// - Parameter omitsSocketPairs: For simulators. libmosquitto makes a socket pair for each connection, which nobody
+    ///   needs here, and goes without where it gets none: connections begin on a thread that the kernel refuses them
+    ///   (seccomp, which takes from the thread's system calls what a filter costs; hence not the loop's own).
     /// - Parameter gathering: For a loop that one client keeps busy: while more than eight messages come in each
     ///   millisecond, the loop lets them gather for so long (in whole milliseconds) before it reads on, which costs less
     ///   than to wake up for each. What is asked of the loop meanwhile is done at once.
@@ -64,7 +65,7 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop
         self.omitsSocketPairs = omitsSocketPairs
         core = Core(rush: Rush(pause: Int32(clamping: gathering.nanoseconds / 1_000_000)))
         self.poller = try Poller(name: name)
-        self.lookUps = WorkQueue(name: "\(name)-names")
+        self.openings = WorkQueue(name: "\(name)-open")
         self.afterwards = WorkQueue(name: "\(name)-late")
         try thread.withLock { $0 = try SystemThread(name: name) { self.run() } }
     }

@@ -75,19 +75,19 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         phase = .resolving(deadline: overflow ? .max : deadline)
         emit(.connecting)
         let number = attempt
-        if options.hostIsNumeric {
-            adopt(open(number, omitsSocketPair: loop.omitsSocketPairs), number)
+        if options.hostIsNumeric, !loop.omitsSocketPairs {
+            adopt(open(number), number)
         } else {
-            loop.lookUps.add {
-                let opened = self.open(number, omitsSocketPair: false)
+            loop.openings.add {
+                let opened = self.open(number)
                 self.loop.execute { self.adopt(opened, number) }
             }
         }
     }
 
-    private func open(_ number: Int, omitsSocketPair: Bool) -> Result<Connection, MosquittoError> {
+    private func open(_ number: Int) -> Result<Connection, MosquittoError> {
         do throws(MosquittoError) {
-            let connection = try Connection(self, omitsSocketPair: omitsSocketPair)
+            let connection = try Connection(self, omitsSocketPair: loop.omitsSocketPairs)
             try connection.open(attempt: number - 1)
             return .success(connection)
         } catch {

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Runs closures in order on a thread that exists only while there is work: for name look-ups, which block, and for
-/// what still arrives at a loop that has been shut down.
+/// Runs closures in order on a thread that exists only while there is work: for connections that begin beside the
+/// loop, and for what still arrives at one that has been shut down.
 final class WorkQueue: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []
