@@ -19,7 +19,6 @@ struct LoadTests {
             plan.devices = 50
             plan.apps = 2
             plan.groups = 2
-            plan.omitsSocketPairs = false  // Other tests open files meanwhile.
             let fleet = try await LoadFleet(plan, home: home)
             fixture.onEnd { await fleet.end() }
             try await LoadGroups(plan).set(in: home)
@@ -60,7 +59,6 @@ struct LoadTests {
             plan.devices = 10
             plan.flapping.connected = .uniform(0.3...0.9)
             plan.flapping.offline = .constant(0.3)
-            plan.omitsSocketPairs = false  // Other tests open files meanwhile.
             let fleet = try await LoadFleet(plan, home: home)
             fixture.onEnd { await fleet.end() }
             await fleet.connect()
@@ -89,7 +87,6 @@ struct LoadTests {
             var plan = LoadPlan()
             plan.devices = 40
             plan.flapping.offline = .constant(0.5)
-            plan.omitsSocketPairs = false
             let fleet = try await LoadFleet(plan, home: home)
             fixture.onEnd { await fleet.end() }
             await fleet.connect()

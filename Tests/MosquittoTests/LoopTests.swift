@@ -151,8 +151,8 @@ struct LoopTests {
         }
     }
 
-    // In a process of its own, since nobody else may open files meanwhile.
-    @Test("clients without socket pairs use one descriptor each")
+    // In a process of its own, whose descriptors can be counted.
+    @Test("clients without socket pairs use one descriptor each, and others open files meanwhile")
     func descriptors() async throws {
         await #expect(processExitsWith: .success) {
             try await withFixture { fixture in
@@ -160,6 +160,7 @@ struct LoopTests {
                 let loop = try EventLoop(name: "lean", omitsSocketPairs: true)
                 fixture.onEnd { await loop.shutdown() }
                 let before = try descriptorCount()
+                let opener = FileOpener()
                 var clients: [MQTTClient] = []
                 for index in 0..<20 {
                     let client = try fixture.client("lean\(index)", of: broker, on: loop)
@@ -167,9 +168,34 @@ struct LoopTests {
                     #expect(try await client.publish("x", to: "a") == .noMatchingSubscribers)
                     clients.append(client)
                 }
+                #expect(opener.end() == 0)
                 #expect(try descriptorCount() - before == clients.count)
             }
         }
+    }
+}
+
+/// A thread that opens a file, and closes it, all the time.
+private final class FileOpener: Sendable {
+    private let isEnding = Atomic(false)
+    private let failures = Atomic(0)
+    private let ended = DispatchSemaphore(value: 0)
+
+    init() {
+        Thread.detachNewThread { [self] in
+            while !isEnding.load(ordering: .relaxed) {
+                let file = open("/dev/null", O_RDONLY)
+                if file < 0 { failures.add(1, ordering: .relaxed) } else { close(file) }
+            }
+            ended.signal()
+        }
+    }
+
+    /// How often no file could be opened.
+    func end() -> Int {
+        isEnding.store(true, ordering: .relaxed)
+        ended.wait()
+        return failures.load(ordering: .relaxed)
     }
 }
 

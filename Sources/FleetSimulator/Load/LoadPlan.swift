@@ -20,9 +20,6 @@ package struct LoadPlan: Sendable {
     /// Whether every device verifies and reads every document, as a real one does; else each distinct one is verified
     /// and read once in this process.
     package var verifiesEach = false
-    /// Whether connections go without libmosquitto's socket pairs, as thousands should: while they are made, no other
-    /// thread of the process may open files.
-    package var omitsSocketPairs = true
 
     package init() {}
 
