@@ -9,7 +9,7 @@ struct AppTable<Value> {
         var value: Value?
     }
 
-    private(set) var entries: [Entry] = []
+    private var entries: [Entry] = []
 
     /// Where an app stands, or would stand.
     private func place(of app: AppID) -> (index: Int, isThere: Bool) {

@@ -19,7 +19,7 @@ final class Connection: @unchecked Sendable {  // safe: one thread at a time: th
     /// - Parameter omitsSocketPair: The calling thread can make none from then on.
     init(_ client: LoopClient, omitsSocketPair: Bool) throws(MosquittoError) {
         if omitsSocketPair, fleetbus_refuse_socket_pairs() != 0 {
-            throw .system(errno, "doing without the socket pair of a client (seccomp)")
+            throw .system(errno, "doing without a socket pair (seccomp) for \(client.options.endpoint)")
         }
         guard let raw = mosquitto_new(client.options.clientID, true, nil) else {
             throw .system(errno, "making a client for \(client.options.endpoint)")
