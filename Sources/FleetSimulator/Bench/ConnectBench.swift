@@ -11,42 +11,43 @@ struct ConnectBench {
         var usage: [(name: String, usage: ProcessUsage)] = []
     }
 
+    /// What one round of ours and of each floor has shown.
+    private struct Round {
+        var ours: Run
+        var floors: [Run]
+        var counters: JSONValue
+        var brokerSettings: [String]
+    }
+
+    /// Each round has a home, a broker and a controller of its own, as each floor has a broker: in one that has carried a
+    /// fleet before, Mosquitto's lists of subscribers lie scattered, and the same work takes it 40% longer.
     func run() async throws -> BenchReport {
-        try await BenchHost.with { host in
-            var (ours, floors): ([Run], [[Run]]) = ([], FloorTraffic.Kind.allCases.map { _ in [] })
-            var counters = JSONValue.null
-            var (duplicated, reordered) = (0, 0)
-            for round in 0..<settings.rounds {
-                for (index, kind) in FloorTraffic.Kind.allCases.enumerated() {
-                    floors[index].append(try await connect(kind, host))
-                }
-                let (peer, first) = try await BusBench.startDevices(host, settings)
-                try await host.settle()
-                let broker = try host.broker.pid
-                let pids = [
-                    ("broker", broker), ("simulator", peer.pid), ("controller", try host.controller.pid),
-                ]
-                let memory = ProcessUsage.memory(of: broker).resident
-                var meter = UsageMeter(pids)
-                meter.start()
-                let start = Clock.now()
-                try await BusBench.connect(peer, settings)
-                var run = Run()
-                run.seconds = Double(Clock.now() - start) / 1e9
-                meter.stop()
-                run.broker = ProcessUsage.memory(of: broker).resident - (round == 0 ? memory : 0)
-                run.usage = pids.map { ($0.0, meter.usage(of: $0.0)) }
-                try await measureMemory(&run, peer, first)
-                ours.append(run)
-                counters = try await peer.ask("counters")
-                duplicated += counters.count("duplicated")
-                reordered += counters.count("reordered")
-                _ = try await peer.ask("leave")
-                await peer.child.end()
-                try await host.settle()
-            }
-            return report(host, ours, floors, counters, duplicated: duplicated, reordered: reordered)
-        }
+        var rounds: [Round] = []
+        for _ in 0..<settings.rounds { rounds.append(try await BenchHost.with { try await round(on: $0) }) }
+        return report(rounds)
+    }
+
+    private func round(on host: BenchHost) async throws -> Round {
+        var floors: [Run] = []
+        for kind in FloorTraffic.Kind.allCases { floors.append(try await connect(kind, host)) }
+        let (peer, first) = try await BusBench.startDevices(host, settings)
+        try await host.settle()
+        let broker = try host.broker.pid
+        let pids = [("broker", broker), ("simulator", peer.pid), ("controller", try host.controller.pid)]
+        let memory = ProcessUsage.memory(of: broker).resident
+        var meter = UsageMeter(pids)
+        meter.start()
+        let start = Clock.now()
+        try await BusBench.connect(peer, settings)
+        var run = Run()
+        run.seconds = Double(Clock.now() - start) / 1e9
+        meter.stop()
+        run.broker = ProcessUsage.memory(of: broker).resident - memory
+        run.usage = pids.map { ($0.0, meter.usage(of: $0.0)) }
+        try await measureMemory(&run, peer, first)
+        let counters = try await peer.ask("counters")
+        _ = try await peer.ask("leave")
+        return Round(ours: run, floors: floors, counters: counters, brokerSettings: host.brokerSettings)
     }
 
     private func connect(_ kind: FloorTraffic.Kind, _ host: BenchHost) async throws -> Run {
@@ -70,9 +71,9 @@ struct ConnectBench {
         run.trimmed = each()
     }
 
-    private func report(
-        _ host: BenchHost, _ ours: [Run], _ floors: [[Run]], _ counters: JSONValue, duplicated: Int, reordered: Int
-    ) -> BenchReport {
+    private func report(_ rounds: [Round]) -> BenchReport {
+        let ours = rounds.map(\.ours)
+        let floors = FloorTraffic.Kind.allCases.indices.map { index in rounds.map { $0.floors[index] } }
         func rate(_ runs: [Run]) -> Double { runs.map { Double(settings.devices) / max($0.seconds, 1e-6) }.median }
         func value(_ runs: [Run], _ usage: JSONValue?) -> JSONValue {
             .object([
@@ -97,11 +98,13 @@ struct ConnectBench {
             figure: BenchReport.Figure(
                 name: "devicesPerSecond", unit: "/s", ours: rate(ours), bare: rate(floors[0]),
                 equalBytes: floors.last.map(rate)),
-            duplicated: duplicated, reordered: reordered, brokerSettings: host.brokerSettings,
+            duplicated: rounds.reduce(0) { $0 + $1.counters.count("duplicated") },
+            reordered: rounds.reduce(0) { $0 + $1.counters.count("reordered") },
+            brokerSettings: rounds.first?.brokerSettings ?? [],
             notes: [
                 "\(Int(ours.map(\.bytes).median)) bytes resident in the simulator for each device with \(settings.apps)"
                     + " apps (\(Int(ours.map(\.trimmed).median)) when the allocator gives back what is free);"
                     + " bare floor: \(Int(floors[0].map(\.bytes).median))"
-            ] + BusBench.errors(counters))
+            ] + rounds.flatMap { BusBench.errors($0.counters) })
     }
 }
