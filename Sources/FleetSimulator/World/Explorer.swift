@@ -157,6 +157,7 @@ extension Action {
             .image(let device), .putBack(let device), .crashApp(let device, _), .reinstallApp(let device, _),
             .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
             .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .refuse(let device, _),
+            .intrude(let device, _),
             .display(let device, _), .enterCode(let device, _, _), .remove(let device), .enroll(let device, _),
             .clone(let device), .stopClock(let device, _), .stall(let device, _, _):
             device
@@ -172,7 +173,8 @@ extension Action {
     var app: Int? {
         switch self {
         case .crashApp(_, let app), .reinstallApp(_, let app), .answer(_, let app), .attempt(_, let app),
-            .retire(_, let app), .refuse(_, let app), .display(_, let app), .enterCode(_, let app, _),
+            .retire(_, let app), .refuse(_, let app), .intrude(_, let app), .display(_, let app),
+            .enterCode(_, let app, _),
             .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)):
             app
         default: nil

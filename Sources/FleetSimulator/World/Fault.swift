@@ -20,7 +20,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
-    case answersNotResumed, requestsNotRepeated, callbacksOverlap, installationsConfused
+    case answersNotResumed, requestsNotRepeated, callbacksOverlap, installationsConfused, launchesNotCompared
     // The controller
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored

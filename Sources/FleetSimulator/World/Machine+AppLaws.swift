@@ -40,6 +40,20 @@ extension Machine {
         world.fail(.quiet, "\(name)/\(app) is \(problem)")
     }
 
+    /// Who calls itself an app that is there already learns nothing of it.
+    func checkIntruder(_ frame: AgentFrame, on link: LinkID) {
+        guard intruders.contains(link.number) else { return }
+        if case .refused = frame { return }
+        world.fail(.quiet, "\(name): a second process of an app that is connected is told \(frame)")
+    }
+
+    /// An app that was not refused loses its connection to another one of its own only.
+    func checkThrownOff(_ app: AppProcess, from link: Int64) {
+        if watch.links[link] != nil, !links.contains(where: { $0.key > link && $0.value === app }) {
+            world.fail(.continues, "\(app.name): its agent has closed its connection")
+        }
+    }
+
     /// The laws of what an app is told.
     func checkSent(_ frame: AgentFrame, to app: AppProcess?) {
         guard let app, let record = core?.state.apps[app.id] else { return }

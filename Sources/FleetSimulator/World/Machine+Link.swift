@@ -31,6 +31,45 @@ extension Machine {
 
     func refuse(_ app: AppID) { post(.registrationRefused(app, reason: "another user's process")) }
 
+    /// A process that may be the app, by its user, says that it is, while another one is, and goes on before it has heard
+    /// what comes of it. It may know as much as a copy of the app's own process.
+    func intrude(as app: AppProcess) {
+        guard core != nil, var registration = app.session?.registration else { return }
+        if world.fault != .launchesNotCompared { registration.launch = .random(using: &world.noise) }
+        if world.noise.chance(50) { registration.install = .random(using: &world.noise) }
+        registration.resume = nil
+        registration.implements = []
+        lastLink += 1
+        intruders.insert(lastLink)
+        world.say(name, "another process says that it is \(app.id)")
+        let link = LinkID(lastLink)
+        post(.registered(link, registration))
+        let frames: [AppFrame] = [
+            .ready, .retire(number: 1_000), .blocked(.print, target: nil, number: 1_001),
+            .acknowledge(Acknowledgement(delivery: 1, policy: .config, state: .error, message: "an intruder's")),
+        ]
+        if world.noise.chance(50) { post(.frame(link, frames[world.noise.below(frames.count)])) }
+    }
+
+    /// The app itself has gone before the other has come: that might be the app then, and goes as well.
+    func givesUp(_ event: DeviceEvent) -> Bool {
+        guard case .registered(let link, let registration) = event, intruders.contains(link.number),
+            core?.status(of: registration.app, at: clock)?.isRunning != true
+        else { return false }
+        later {
+            $0.intruders.remove(link.number)
+            $0.post(.linkClosed(link))
+        }
+        return true
+    }
+
+    func isOfIntruder(_ event: DeviceEvent) -> Bool {
+        switch event {
+        case .registered(let link, _), .frame(let link, _): intruders.contains(link.number)
+        default: false
+        }
+    }
+
     func receive(_ frame: AppFrame, on number: Int64) {
         guard let app = links[number] else { return }
         watch.noted(frame, of: app)
@@ -46,5 +85,6 @@ extension Machine {
         for (number, app) in links.sorted(by: { $0.key < $1.key }) { app.lostLink(number) }
         links = [:]
         codeLinks = []
+        intruders = []
     }
 }

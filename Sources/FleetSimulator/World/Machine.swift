@@ -60,6 +60,8 @@ final class Machine: BusClient {
     private var lastKey = 0
     /// Where a person waits whether the code that was typed is right.
     var codeLinks: Set<Int64> = []
+    /// Connections of processes that are another's app, and have not been closed yet.
+    var intruders: Set<Int64> = []
     var unpluggedUntil: Int64 = 0
     /// What the last connection said last, which a library may say again.
     var lastSaid: [(topic: String, payload: [UInt8])] = []
@@ -210,11 +212,12 @@ final class Machine: BusClient {
         for event in events {
             visit(event)
             if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
+            if givesUp(event) { continue }
             core?.handle(event, at: now)
         }
         guard let effects = core?.takeEffects(at: now) else { return }
         if let core { watch.looked(core) }
-        checkStep(events, effects)
+        checkStep(intruders.isEmpty ? events : events.filter { !isOfIntruder($0) }, effects)
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
         guard self.run == run else { return }
@@ -286,11 +289,17 @@ final class Machine: BusClient {
                     post(.linkClosed(link))
                     continue
                 }
+                if case .refused = frame { watch.links[link.number] = nil }
+                checkIntruder(frame, on: link)
                 checkConversation(frame, on: link)
                 checkSent(frame, to: links[link.number])
                 links[link.number]?.receive(frame, on: link.number)
             case .close(let link):
-                if let app = links.removeValue(forKey: link.number) { app.lostLink(link.number) }
+                intruders.remove(link.number)
+                if let app = links.removeValue(forKey: link.number) {
+                    checkThrownOff(app, from: link.number)
+                    app.lostLink(link.number)
+                }
             case .display(let link, let number, _):
                 if world.fault == .displaysNotAnswered, world.noise.chance(50) { continue }
                 later { $0.post(.displayed(link, id: number, true)) }
@@ -309,7 +318,7 @@ final class Machine: BusClient {
     }
 
     /// Something that the process waits for.
-    private func later(_ body: @escaping (Machine) -> Void) {
+    func later(_ body: @escaping (Machine) -> Void) {
         let run = run
         world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
     }

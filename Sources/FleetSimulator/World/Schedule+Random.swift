@@ -195,7 +195,7 @@ extension Action {
         case .stopAgent: self = .stopAgent(device)
         case .unplug:
             self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
-        case .refuse: self = .refuse(device, app)
+        case .refuse: self = random.chance(50) ? .refuse(device, app) : .intrude(device, app)
         case .display: self = .display(device, app)
         case .enterCode: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(40))
         case .question: self = .question(random.below(Schedule.operators), random.below(7))

@@ -86,6 +86,8 @@ package enum Action: Hashable, Sendable {
     case unplug(Int, Int64)
     /// Some process wants to be an app that it may not be.
     case refuse(Int, Int)
+    /// Another process calls itself an app that is there already, and acts in its name.
+    case intrude(Int, Int)
     /// An app shows something to the person at the device.
     case display(Int, Int)
     /// A person types a debug code for an app.

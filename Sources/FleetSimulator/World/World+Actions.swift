@@ -40,6 +40,7 @@ extension World {
         case .stopAgent(let device): machines[device].stop()
         case .unplug(let device, let time): machines[device].unplug(for: time)
         case .refuse(let device, let app): machines[device].refuse(machines[device].apps[app].id)
+        case .intrude(let device, let app): machines[device].intrude(as: machines[device].apps[app])
         case .display(let device, let app): machines[device].apps[app].display()
         case .enterCode(let device, let app, let isRight):
             machines[device].enterCode(for: machines[device].apps[app].id, isRight: isRight)

@@ -412,6 +412,7 @@ extension World {
         if core.trust.version != trust {
             fail(.convergence, "\(machine.name) has the trust document \(core.trust.version), not \(trust)")
         }
+        if !machine.intruders.isEmpty { fail(.ends, "\(machine.name): a second process of an app is still connected") }
         if !machine.codeLinks.isEmpty { fail(.ends, "\(machine.name): somebody waits whether a code is right") }
         for app in machine.apps where !app.displays.isEmpty {
             fail(.ends, "\(app.name) waits whether its text was shown")
