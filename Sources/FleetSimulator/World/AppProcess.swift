@@ -292,8 +292,9 @@ final class AppProcess {
             pumpLater()
         }
         let launch = launch
-        world.after(world.isCalm ? 0 : world.noise.below(8) == 0 ? world.noise.milliseconds(5...2_000) : 0) {
-            [unowned self] in
+        // An app has most to do when it begins.
+        let isLong = !world.isCalm && world.noise.below(call == .ready ? 3 : 8) == 0
+        world.after(isLong ? world.noise.milliseconds(5...2_000) : 0) { [unowned self] in
             guard self.launch == launch else { return }
             isRunning = false
             if world.fault != .callbacksOverlap { finish(call) }

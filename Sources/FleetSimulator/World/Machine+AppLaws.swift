@@ -73,6 +73,12 @@ extension Machine {
             checkUnforged(value, app.id)
             checkOrder(value, record)
             watch.shown[app.id]?[value.policy] = value
+        case .welcome(_, _, let kept?) where kept > 0:
+            if let launch = app.session?.registration?.launch,
+                !watch.requests.contains(Watch.Request(launch: launch, number: kept)), !wasPutBack
+            {
+                world.fail(.kept, "\(name)/\(app.id): welcomed with its request \(kept), which is not stored")
+            }
         case .kept(let number):
             if disk.state.apps[app.id]?.kept ?? 0 < number {
                 world.fail(.stored, "\(name)/\(app.id): told that its request \(number) is stored, before it is")

@@ -37,7 +37,9 @@ extension Machine {
         checkCodes(events, effects, core)
         checkRegistrations(events, effects)
         for event in events { watch.looked(at: event) }
-        if !wasPutBack, !watch.isInContact, let contact = watch.contact { checkLimits(core, contact) }
+        if !wasPutBack, !watch.isInContact, let contact = watch.contact {
+            checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })
+        }
     }
 
     /// Whatever its revision says: what was changed earlier does not come after what was changed later. A restored

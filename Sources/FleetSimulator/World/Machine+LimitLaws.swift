@@ -25,7 +25,8 @@ extension Machine {
     /// How late a limit may be noticed: running time is looked at when it is due, the wall clock with the next tick.
     private static let (tolerance, wallTolerance): (Int64, Int64) = (2_000, 62_000)
 
-    func checkLimits(_ core: DeviceCore, _ contact: Watch.Contact) {
+    /// - Parameter isTick: The device has looked at its clocks in this moment.
+    func checkLimits(_ core: DeviceCore, _ contact: Watch.Contact, isTick: Bool) {
         let known = watch.apart(contact, at: runningTime).known
         let wall = clock.wall.milliseconds - contact.wall.milliseconds
         for app in core.state.apps.values {
@@ -38,7 +39,8 @@ extension Machine {
             }
             guard let limit = offline.blockAfter, app.authState == .authorized else { continue }
             let isLateByWall =
-                wall >= limit * 1_000 + Self.wallTolerance && world.now >= (clocks.wallSetAt ?? 0) + Self.wallTolerance
+                isTick && wall >= limit * 1_000 || wall >= limit * 1_000 + Self.wallTolerance
+                && world.now >= (clocks.wallSetAt ?? 0) + Self.wallTolerance
             if known >= limit * 1_000 + Self.tolerance || isLateByWall {
                 world.fail(
                     .limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")
