@@ -84,7 +84,7 @@ package final class FleetStore {
     package func forgetCaches() { cache.removeAll() }
 
     /// How far it has come, as the last transaction left it.
-    func position() throws -> StorePosition {
+    package func position() throws -> StorePosition {
         if let latest = cache.latest, let session = cache.session {
             return StorePosition(latest: latest, session: session)
         }

@@ -135,8 +135,11 @@ final class Controller: BusClient {
                 noted: world.fault == .putBackNotNoticed ? nil : noted,
                 enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
                 startedAt: clock, tombstoneLife: tombstoneLife)
-            if let noted, !isRestoring, try store.latest() < noted.latest {
-                world.fail(.restored, "it starts on an older database than it has had")
+            if let noted, !isRestoring {
+                let found = try store.position()
+                if found.latest < noted.latest || found.latest == noted.latest && found.session < noted.session {
+                    world.fail(.restored, "it starts on an older database, at \(found), than it has had, at \(noted)")
+                }
             }
             running = Running(core, since: world.now)
             world.say(name, isRestoring ? "starts as restored" : "starts")

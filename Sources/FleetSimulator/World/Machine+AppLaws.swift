@@ -125,6 +125,28 @@ extension Machine {
         }
     }
 
+    /// Where an app may give to all that are authorized, and take from them, nobody else is among them, at no moment.
+    func checkWhitelists(_ core: DeviceCore) {
+        let authorized = Set(core.state.apps.values.filter { $0.authState == .authorized }.map(\.id))
+        for app in core.state.apps.values {
+            for policy in [Policy.openIn, .openFrom] {
+                let list: [AppID]
+                switch app[policy].value {
+                case .openIn(.whitelist, let apps), .openFrom(.whitelist, let apps): list = apps
+                default: continue
+                }
+                guard !authorized.isSuperset(of: list), let source = app[policy].source,
+                    let signed = core.state.documents[source].flatMap({ try? SignedDocument(wire: $0) }),
+                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+                    document.revision.number == app[policy].received,
+                    case .aspect(let value) = document.content, case .dlp(let dlp) = value.content,
+                    case .appConnectApps = policy == .openIn ? dlp.openIn : dlp.openFrom
+                else { continue }
+                world.fail(.whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
+            }
+        }
+    }
+
     private func checkUnforged(_ value: PolicyValue, _ app: AppID) {
         let isForged =
             switch value {

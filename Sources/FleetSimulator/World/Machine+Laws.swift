@@ -28,6 +28,7 @@ extension Machine {
                 checkTold(app, in: changes)
                 check(app, isRetiring: retiring.contains(app.id))
             }
+            if changes.contains(where: { if case .app = $0 { true } else { false } }) { checkWhitelists(core) }
         }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }

@@ -248,7 +248,7 @@ struct Watch {
     mutating func noteAuthorization(_ address: Address, _ wire: [UInt8]) {
         guard case .desired(_, let app, .auth) = address, let signed = try? SignedDocument(wire: wire),
             let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-            case .aspect(let value) = document.content, case .auth(let state, _) = value.content
+            case .aspect(let value) = document.content, value.problems.isEmpty, case .auth(let state, _) = value.content
         else { return }
         authorizations[app, default: [:]][document.change] = state
     }
