@@ -8,6 +8,9 @@ struct Conversation {
     private var implements: Set<Callback> = []
     /// This installation has had a ready, and said so.
     private(set) var hadReady = false
+    /// The process that is there has; and whether one that has said who it is has had its ready before.
+    private(set) var isReady = false
+    private var isBack = false
     /// And the agent has stored that.
     private(set) var isReadyStored = false
     /// The newest delivery of each kind.
@@ -60,6 +63,9 @@ struct Conversation {
     /// The agent sends something. Returns what is wrong with that.
     mutating func sends(_ frame: AgentFrame) -> String? {
         switch frame {
+        case .welcome:
+            isReady = isBack
+            return nil
         case .ready(let properties):
             // With its ready an app is told everything else.
             settled = settled.filter { properties.isSame($0.value) && properties.hasReason(of: $0.value) }
@@ -92,6 +98,7 @@ struct Conversation {
             settled = settled.filter { !isDue($0.key) }
             unstored.removeAll { isDue($0.kind) }
             implements = registration.implements
+            isBack = registration.resume != nil
             guard let resume = registration.resume else {
                 newest = [:]
                 return
@@ -99,7 +106,7 @@ struct Conversation {
             hadReady = true
             for number in resume.delivered { returned(number) }
             for answer in resume.acknowledgements { answered(answer) }
-        case .ready: hadReady = true
+        case .ready: (hadReady, isReady) = (true, true)
         case .delivered(let number): returned(number)
         case .acknowledge(let answer): answered(answer)
         case .retire:

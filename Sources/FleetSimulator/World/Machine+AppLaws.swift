@@ -142,7 +142,8 @@ extension Machine {
                     case .aspect(let value) = document.content, case .dlp(let dlp) = value.content,
                     case .appConnectApps = policy == .openIn ? dlp.openIn : dlp.openFrom
                 else { continue }
-                world.fail(.whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
+                world.fail(
+                    .whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
             }
         }
     }

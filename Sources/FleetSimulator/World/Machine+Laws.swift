@@ -302,6 +302,9 @@ extension Machine {
             world.fail(.stored, "\(name)/\(app): a status was said before its store")
         }
         checkKeys(of: record)
+        if status.isReady, watch.conversations[app]?.isReady != true, !wasPutBack {
+            world.fail(.summary, "\(name)/\(app): it is said to be ready, and has not said so")
+        }
         if let last = watch.orders[app], status.order <= last {
             world.fail(.order, "\(name)/\(app): status \(status.order) after \(last)")
         }

@@ -42,6 +42,11 @@ extension Machine {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
         guard let (key, _) = decidingLevel(of: app) else { return watch.endLevel(of: app.id) }
+        if now.attempt.outcome != .awaitingCode {
+            if watch.wishes.typed.contains(key) { watch.wishes.taken.insert(key) }
+        } else if watch.wishes.taken.contains(key), !world.controller.wasPutBack {
+            world.fail(.codes, "\(name)/\(app.id): its code was typed, and it waits for it again")
+        }
         watch.beginLevel(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack)
         let isOver = now.attempt.outcome == .expired
         if isOver { watch.wishes.over.insert(key) }
@@ -96,6 +101,8 @@ extension Watch {
         /// Those whose time is over, and those whose code was typed.
         var over: Set<Key> = []
         var typed: Set<Key> = []
+        /// Of these, the ones that were taken for good.
+        var taken: Set<Key> = []
 
         mutating func note(_ document: DesiredDocument?, at address: Address) {
             documents[address] = document.flatMap(Document.init)

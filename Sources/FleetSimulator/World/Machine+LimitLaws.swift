@@ -39,8 +39,9 @@ extension Machine {
             }
             guard let limit = offline.blockAfter, app.authState == .authorized else { continue }
             let isLateByWall =
-                isTick && wall >= limit * 1_000 || wall >= limit * 1_000 + Self.wallTolerance
-                && world.now >= (clocks.wallSetAt ?? 0) + Self.wallTolerance
+                isTick && wall >= limit * 1_000
+                || wall >= limit * 1_000 + Self.wallTolerance
+                    && world.now >= (clocks.wallSetAt ?? 0) + Self.wallTolerance
             if known >= limit * 1_000 + Self.tolerance || isLateByWall {
                 world.fail(
                     .limits, "\(name)/\(app.id): not blocked after \(max(known, wall) / 1_000) s without contact")

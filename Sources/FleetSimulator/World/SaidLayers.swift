@@ -101,7 +101,7 @@ struct SaidLayers {
         case .secureServices(let value): return value.passcode?.isRequired == true ? .unsupported : .applied
         case .logLevel(let wish):
             if isPassed(wish, at: wall) { return .expired }
-            return wish.code == nil && wish.notAfter == nil ? .applied : nil
+            return isOpen(wish) ? nil : .applied
         case .dlp: return .applied
         case .auth, .config, .unreadable: return nil
         }
@@ -112,6 +112,11 @@ struct SaidLayers {
         wish.duration != nil || wish.notAfter.map { $0.advanced(bySeconds: 2) < wall } ?? false
     }
 
+    /// Whether a person's code or a clock decides.
+    private func isOpen(_ wish: LogLevelWish) -> Bool {
+        wish.code != nil && wish.level.isSensitive || wish.notAfter != nil
+    }
+
     /// Those that last only for a time have passed. nil where a person's code decides, or a clock that was set back.
     private func level(
         _ documents: [DesiredDocument.Content], of record: AppRecord, at wall: Timestamp
@@ -120,7 +125,7 @@ struct SaidLayers {
         for case .aspect(let value) in documents {
             guard case .logLevel(let wish) = value.content else { return nil }
             if isPassed(wish, at: wall) { continue }
-            return wish.code == nil && wish.notAfter == nil ? .logLevel(wish.level) : nil
+            return isOpen(wish) ? nil : .logLevel(wish.level)
         }
         return .default(of: .logLevel)
     }

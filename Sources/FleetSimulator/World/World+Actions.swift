@@ -224,7 +224,7 @@ extension World {
     private static let code = DebugCode(
         salt: [UInt8](repeating: 1, count: 8), hash: [UInt8](repeating: 2, count: 32), n: 2, r: 1, p: 1)
 
-    /// Whether every sensitive level of this app asks for a code.
+    /// Whether every level of this app has a code, for which the sensitive ones ask.
     static func needsCode(_ app: AppID) -> Bool { app.text.utf8.last.map { $0 % 2 == 1 } ?? false }
 
     private func value(of aspect: Aspect, _ variant: Int, for app: AppID) -> DesiredValue {
@@ -266,7 +266,7 @@ extension World {
                     LogLevelWish(
                         level: level, duration: variant % 2 == 0 ? nil : Self.levelDurations[variant / 2 % 2],
                         notAfter: variant == 4 ? Self.levelEnd : nil,
-                        code: level.isSensitive && Self.needsCode(app) ? Self.code : nil)))
+                        code: Self.needsCode(app) ? Self.code : nil)))
         }
     }
 
