@@ -283,6 +283,10 @@ extension Machine {
         if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
             world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")
         }
+        if revision.epoch < watch.epoch, !wasPutBack {
+            world.fail(.forward, "\(name): \(address.path) is at \(revision), and epoch \(watch.epoch) was here")
+        }
+        watch.epochToStore = max(watch.epochToStore, revision.epoch)
     }
 
     private func sourceAspect(_ address: Address) -> Aspect? {

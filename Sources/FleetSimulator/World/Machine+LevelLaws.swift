@@ -11,7 +11,16 @@ extension Machine {
         }
         guard !wasPutBack, !world.isNumberUsedTwice else { return }
         for app in core.state.apps.values {
-            guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app),
+            guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app) else {
+                continue
+            }
+            let isSetLately = world.now < (clocks.wallSetAt ?? 0) + 3_000
+            if let end = document.wish.notAfter, clock.wall > end.advanced(bySeconds: 3), !isSetLately,
+                app.logLevel > .status || watch.isCertain(app.id)
+            {
+                world.fail(.limits, "\(name)/\(app.id): its level was for until \(end), and it is \(clock.wall)")
+            }
+            guard
                 let duration = document.wish.duration,
                 let elapsed = watch.elapsed(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack),
                 elapsed >= duration * 1_000 + 2_000

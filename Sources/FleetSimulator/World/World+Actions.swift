@@ -278,8 +278,16 @@ extension World {
         let config = Address.desired(.all, appID(noise.below(schedule.apps)), .config)
         switch forgery {
         case .foreignKey:
-            let wire = forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead)
-            machine.shown(config.topic(in: SimulatedFleet.id), wire)
+            // Now and then at more addresses than a device tells of.
+            let count = noise.chance(25) ? 2 * Status.maximumRefusals : 1
+            let device = Layer.device(machine.id)
+            let others = [Layer.all, device, .group(groupID(0))].flatMap { layer in
+                Aspect.allCases.map { Address.desired(layer, appID(0), $0) }
+            }
+            for address in ([config] + others).prefix(count) {
+                let wire = forged(at: address, fleet.uuid, fleet.strangerKey, Self.farAhead)
+                machine.shown(address.topic(in: SimulatedFleet.id), wire)
+            }
         case .otherFleet:
             let wire = forged(at: config, fleet.otherUUID, fleet.signingKey, Self.farAhead)
             machine.shown(config.topic(in: SimulatedFleet.id), wire)
