@@ -149,6 +149,19 @@ struct RetirementTests {
         #expect(try device.reported(mail).managed == .managed)
     }
 
+    @Test("what an app that has retired itself answers to that is no answer to the document")
+    func answersItself() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail)
+        try device.handle(.frame(link, .retire()))
+        try device.answer(link)
+        let auth = try device.reported(mail)[.auth]
+        #expect(auth.attempt.outcome == .rejected)
+        #expect(auth.applied != auth.received)
+    }
+
     @Test("an app that retires itself is told so first, also when that has ended meanwhile", arguments: [true, false])
     func endedMeanwhile(isReady: Bool) throws {
         var device = try TestDevice()

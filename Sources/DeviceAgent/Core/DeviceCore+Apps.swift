@@ -212,7 +212,7 @@ extension DeviceCore {
         let value = PolicyValue.auth(.retired, message: PolicyValue.selfRetiredMessage)
         let number = send(.policy(value, reason: .selfRetired), to: &app, link)
         app[.auth].sent = PolicyRecord.Told(
-            number: number, revision: app[.auth].received, value: value, reason: .selfRetired)
+            number: number, revision: app[.auth].received, value: value, isSubstitute: true, reason: .selfRetired)
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {

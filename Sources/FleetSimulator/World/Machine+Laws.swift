@@ -209,6 +209,20 @@ extension Machine {
         watch.keys[app] = disk.keys[app]
     }
 
+    /// A revision that could not be applied is not said to be in force: what stands in for it is.
+    private func checkApplied(_ app: AppRecord, was old: AppRecord) {
+        guard app.authReason != .outOfContact else { return }
+        // What one that has retired itself says late of what it was told before is true: of its authorization it has other word.
+        for policy in Policy.allCases where policy == .auth || app.latch?.reason != .selfRetired {
+            let now = app[policy]
+            guard now.applied != old[policy].applied, now.attempt.outcome == .rejected,
+                now.applied == now.attempt.revision
+            else { continue }
+            world.fail(
+                .summary, "\(name)/\(app.id): \(policy.rawValue) of \(now.attempt.revision) is rejected, and applied")
+        }
+    }
+
     /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
     private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
@@ -225,6 +239,7 @@ extension Machine {
                 world.fail(.ends, "\(name)/\(id): the error of \(policy.rawValue) was carried to another revision")
             }
         }
+        if !isRetiring { checkApplied(app, was: old) }
         visit(old, app)
         checkOutOfContact(app, was: old)
         checkLatch(app, was: old)
