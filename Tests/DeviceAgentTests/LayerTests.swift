@@ -258,6 +258,27 @@ struct LayerTests {
         #expect(status[.print].attempt.outcome == .applied)
     }
 
+    @Test("until a looser document is certain, the list of authorized apps before it loses who is none any more")
+    func keptAppConnectApps() throws {
+        var device = try TestDevice()
+        try device.connect()
+        var dlp = DLP()
+        dlp.openIn = .appConnectApps
+        try device.apply(.all, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        for app in [mail, notes] {
+            try device.apply(.all, app, .auth, .auth(.authorized))
+            try device.answer(try device.launch(app))
+        }
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.connect()
+        dlp.openIn = .authorized
+        try device.apply(.device(device.device), mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        try device.apply(.all, notes, .auth, .auth(.unauthorized))
+        #expect(device.core.state.apps[mail]?[.openIn].value == .openIn(.whitelist, whitelist: [mail]))
+        #expect(device.core.state.apps[mail]?[.openIn].source == .desired(.all, mail, .dlp))
+    }
+
     @Test("all authorized apps of the device are a whitelist that follows their authorization")
     func appConnectApps() throws {
         var device = try TestDevice()

@@ -69,7 +69,9 @@ extension DeviceCore {
         let aspect = latch == app.latch?.reason ? aspect : nil
         for policy in Policy.allCases where policy != .auth && policy != .logLevel {
             guard aspect == nil || policy.aspect == aspect else { continue }
-            take(decision(on: policy, of: app, wishes), for: policy, &app, mayLoosen: mayLoosen, at: now)
+            let isTaken = take(
+                decision(on: policy, of: app, wishes), for: policy, &app, mayLoosen: mayLoosen, at: now)
+            if !isTaken { takeKept(policy, &app, wishes, at: now) }
         }
         if aspect == nil || aspect == .logLevel {
             settleLogLevel(&app, wishes[.logLevel], mayLoosen: mayLoosen, at: now)
@@ -98,6 +100,17 @@ extension DeviceCore {
         else { return false }
         enforce(decision, for: policy, &app, at: now)
         return true
+    }
+
+    /// What stays in force until it is certain what replaces it says less as well when an app that it spoke of loses its
+    /// authorization.
+    private func takeKept(_ policy: Policy, _ app: inout AppRecord, _ wishes: Layers.Wishes, at now: Now) {
+        guard let aspect = policy.aspect,
+            let document = wishes[aspect].first(where: {
+                $0.source == app[policy].decidedBy && $0.revision.number == app[policy].received
+            })
+        else { return }
+        take(decision(on: policy, of: app, by: document), for: policy, &app, mayLoosen: false, at: now)
     }
 
     /// Puts a decision in force, and reports it.
@@ -257,10 +270,14 @@ extension DeviceCore {
     static let selfRetired = "the app has retired itself"
 
     private func decision(on policy: Policy, of app: AppRecord, _ wishes: Layers.Wishes) -> Decision {
-        guard let aspect = policy.aspect else { return Decision(.default(of: policy)) }
-        guard let document = wishes[aspect].first, let desired = document.value else {
+        guard let aspect = policy.aspect, let document = wishes[aspect].first else {
             return Decision(.default(of: policy))
         }
+        return decision(on: policy, of: app, by: document)
+    }
+
+    private func decision(on policy: Policy, of app: AppRecord, by document: KeptDocument) -> Decision {
+        guard let desired = document.value else { return Decision(.default(of: policy)) }
         if app.isSelfRetired {
             return Decision(.default(of: policy), by: document, problem: Self.selfRetired)
         }

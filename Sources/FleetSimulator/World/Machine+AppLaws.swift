@@ -125,11 +125,10 @@ extension Machine {
         }
     }
 
-    /// Where an app may give to all that are authorized, and take from them, nobody else is among them, at no moment in which
-    /// it is certain what decides. Before that a value may be kept whose document decides no more.
+    /// Where an app may give to all that are authorized, and take from them, nobody else is among them, at no moment.
     func checkWhitelists(_ core: DeviceCore) {
         let authorized = Set(core.state.apps.values.filter { $0.authState == .authorized }.map(\.id))
-        for app in core.state.apps.values where watch.isCertain(app.id) {
+        for app in core.state.apps.values {
             for policy in [Policy.openIn, .openFrom] {
                 let list: [AppID]
                 switch app[policy].value {

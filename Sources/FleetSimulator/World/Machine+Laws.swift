@@ -301,7 +301,7 @@ extension Machine {
         if revision.epoch < watch.epoch, !wasPutBack {
             world.fail(.forward, "\(name): \(address.path) is at \(revision), and epoch \(watch.epoch) was here")
         }
-        watch.epochToStore = max(watch.epochToStore, revision.epoch)
+        watch.epoch = max(watch.epoch, revision.epoch)
     }
 
     private func sourceAspect(_ address: Address) -> Aspect? {

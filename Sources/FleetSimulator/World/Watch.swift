@@ -78,9 +78,8 @@ struct Watch {
     /// The highest revision that was stored, or that the controller has named before this moment.
     private(set) var highest = Revision.zero
     private var named = Revision.zero
-    /// The latest epoch of a document that is stored, and of those that are about to be.
-    private(set) var epoch: Int64 = 0
-    var epochToStore: Int64 = 0
+    /// The latest epoch of a document that is stored.
+    var epoch: Int64 = 0
     /// Apps that say in this moment what they think of a policy.
     var answering: Set<AppID> = []
     var wishes = LevelWishes()
@@ -213,7 +212,6 @@ struct Watch {
     /// What was decided in a moment has been done, and stored.
     mutating func performed(at running: Int64, _ wall: Timestamp, _ trust: Int64) {
         self.trust = trust
-        epoch = epochToStore
         highest = max(highest, named)
         guard isInContact else { return }
         isInContact = false
@@ -338,7 +336,6 @@ struct Watch {
         ended = nil
         before = []
         named = highest
-        epochToStore = epoch
         answering = []
         taking = []
     }
