@@ -1,0 +1,140 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// What a hostile broker does.
+extension World {
+    func forge(_ forgery: Forgery, for machine: Machine) {
+        let prefix = Address.prefix(of: SimulatedFleet.id) + "desired/"
+        let documents = broker.seen.filter { $0.topic.hasPrefix(prefix) }
+        let config = Address.desired(.all, appID(noise.below(schedule.apps)), .config)
+        switch forgery {
+        case .foreignKey:
+            // Now and then at more addresses than a device tells of.
+            let count = noise.chance(25) ? 2 * Status.maximumRefusals : 1
+            let device = Layer.device(machine.id)
+            let others = [Layer.all, device, .group(groupID(0))].flatMap { layer in
+                Aspect.allCases.map { Address.desired(layer, appID(0), $0) }
+            }
+            for address in ([config] + others).prefix(count) {
+                let wire = forged(at: address, fleet.uuid, fleet.strangerKey, Self.farAhead)
+                machine.shown(address.topic(in: SimulatedFleet.id), wire)
+            }
+        case .otherFleet:
+            let wire = forged(at: config, fleet.otherUUID, fleet.signingKey, Self.farAhead)
+            machine.shown(config.topic(in: SimulatedFleet.id), wire)
+        case .altered:
+            guard let original = documents.last(where: { $0.topic == config.topic(in: SimulatedFleet.id) }),
+                let true_ = try? SignedDocument(wire: original.payload),
+                let document = try? DesiredDocument(payload: true_.payload, in: SimulatedFleet.id)
+            else { return }
+            // Newer than what it is made from: nothing but the signature tells.
+            let text = String(decoding: true_.payload, as: UTF8.self).replacing("\"server\"", with: "\"forged\"")
+                .replacing(
+                    "\"revision\":\(document.revision.number)", with: "\"revision\":\(document.revision.number + 1_000)"
+                )
+            guard var wire = try? JSONValue(json: original.payload, limit: SignedDocument.maximumSize) else { return }
+            wire = Self.replacingPayload(of: wire, by: text)
+            machine.shown(original.topic, wire.json)
+        case .moved:
+            guard !documents.isEmpty else { return }
+            let (from, to) = (documents[noise.below(documents.count)], documents[noise.below(documents.count)])
+            machine.shown(to.topic, from.payload)
+        case .replayed:
+            // One that has been replaced since.
+            var newest: [String: [UInt8]] = [:]
+            for document in documents { newest[document.topic] = document.payload }
+            let old = documents.filter { newest[$0.topic] != $0.payload }
+            guard !old.isEmpty else { return }
+            let document = old[noise.below(old.count)]
+            machine.shown(document.topic, document.payload)
+        case .sameRevision:
+            guard let mark = machine.core?.state.marks[config], mark.digest != nil else { return }
+            let wire = forged(at: config, fleet.uuid, fleet.signingKey, mark.revision)
+            machine.shown(config.topic(in: SimulatedFleet.id), wire)
+        case .oldHello:
+            let own = [Address.hello(machine.id), .heartbeat].map { $0.topic(in: SimulatedFleet.id) }
+            let hellos = broker.seen.filter { own.contains($0.topic) }.suffix(8)
+            guard let hello = noise.chance(50) ? hellos.last : hellos.first else { return }
+            machine.shown(hello.topic, hello.payload)
+        case .forgedHello: showForgedClock(at: .hello(machine.id), to: machine)
+        case .forgedHeartbeat: showForgedClock(at: .heartbeat, to: machine)
+        case .forgedTrust:
+            let trust = TrustDocument(
+                fleet: fleet.uuid, fleetID: SimulatedFleet.id, version: 1_000, issuedAt: SimulatedFleet.begin,
+                keys: [fleet.strangerKey.publicKey])
+            guard let document = try? SignedDocument(signing: trust.json, as: .trust, with: fleet.signingKey) else {
+                return
+            }
+            machine.shown(Address.trust.topic(in: SimulatedFleet.id), document.wire)
+        case .withheld:
+            machine.withhold(["/desired/", "/desired/", "/hello", "/heartbeat", "/barrier"][noise.below(5)])
+        case .replayedReport:
+            areReportsReplayed = true
+            replay(to: controller.readingConnection) { $0.contains("/reply/") }
+        case .replayedRequest: replay(to: controller.readingConnection) { $0.contains("/request") }
+        case .replayedResponse:
+            replay(to: operators[noise.below(operators.count)].connection) { $0.contains("/response") }
+        case .overwritten:
+            guard !documents.isEmpty else { return }
+            let topic = documents[noise.below(documents.count)].topic
+            let earlier = documents.filter { $0.topic == topic }
+            broker.overwrite(
+                topic, [earlier[noise.below(earlier.count)].payload, [], Array("{}".utf8)][noise.below(3)])
+        case .supplanted:
+            broker.overwrite(
+                config.topic(in: SimulatedFleet.id), forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead))
+        case .emptied:
+            let own = ["presence/\(machine.id)", "reply/\(machine.id)/"]
+                .map { Address.prefix(of: SimulatedFleet.id) + $0 }
+            let topics = broker.retained.keys.filter { topic in own.contains(where: topic.hasPrefix) }.sorted()
+            if !topics.isEmpty { broker.overwrite(topics[noise.below(topics.count)], []) }
+        }
+    }
+
+    /// Something true of earlier, as if it were said now, or had been left there.
+    private func replay(to connection: Connection?, _ isMeant: (String) -> Bool) {
+        let old = broker.seen.filter { isMeant($0.topic) }
+        guard let connection, !old.isEmpty else { return }
+        let message = old[noise.below(old.count)]
+        say("broker", "shows \(connection.client.name) again \(message.topic)")
+        broker.show(message.topic, message.payload, isRetained: noise.chance(20), to: connection)
+    }
+
+    private static func replacingPayload(of wire: JSONValue, by text: String) -> JSONValue {
+        guard case .object(let members) = wire else { return wire }
+        return .object(members.map { $0.name == "payload" ? .init("payload", .string(text)) : $0 })
+    }
+
+    /// Signed by nobody's key, of another fleet, of another kind, or signed as something else.
+    private func showForgedClock(at address: Address, to machine: Machine) {
+        guard let connection = machine.watch.connection else { return }
+        let manner = noise.below(4)
+        let topic = address.topic(in: SimulatedFleet.id)
+        let clock = ControllerClock(
+            fleet: manner == 1 ? fleet.otherUUID : fleet.uuid, topic: topic, epoch: 1_000, revision: 1 << 40,
+            at: controller.clock.advanced(bySeconds: 86_400))
+        let isHello = address != .heartbeat
+        let hello = Hello(clock: clock, device: machine.id, connection: connection, received: nil)
+        let payload = isHello ? hello.json : Heartbeat(clock: clock).json
+        let kind: SignedDocument.Kind = isHello == (manner != 2) ? .hello : .heartbeat
+        let signed = manner == 3 ? Array("{}".utf8) : payload
+        guard
+            let document = try? SignedDocument(
+                signing: signed, as: kind, with: manner == 0 ? fleet.strangerKey : fleet.signingKey),
+            let wire = try? JSONValue(json: document.wire, limit: SignedDocument.maximumSize)
+        else { return }
+        let forged = Self.replacingPayload(of: wire, by: String(decoding: payload, as: UTF8.self)).json
+        machine.watch.forged.insert(forged)
+        machine.shown(topic, forged)
+    }
+
+    private static let farAhead = Revision(epoch: 1, number: 1 << 40)
+
+    private func forged(at address: Address, _ uuid: RandomID, _ key: SigningKey, _ revision: Revision) -> [UInt8] {
+        let document = DesiredDocument(
+            fleet: uuid, fleetID: SimulatedFleet.id, address: address, revision: revision, change: revision,
+            issuedAt: SimulatedFleet.begin, content: .aspect(DesiredValue(.config(["forged": "1"]))))
+        return (try? SignedDocument(signing: document.json, as: .desired, with: key).wire) ?? []
+    }
+}
