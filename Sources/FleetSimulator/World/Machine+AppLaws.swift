@@ -42,7 +42,7 @@ extension Machine {
 
     /// Who calls itself an app that is there already learns nothing of it.
     func checkIntruder(_ frame: AgentFrame, on link: LinkID) {
-        guard intruders.contains(link.number) else { return }
+        guard link.number < 0 else { return }
         if case .refused = frame { return }
         world.fail(.quiet, "\(name): a second process of an app that is connected is told \(frame)")
     }

@@ -40,9 +40,9 @@ extension Machine {
         registration.resume = nil
         registration.implements = []
         lastLink += 1
-        intruders.insert(lastLink)
+        let link = LinkID(-lastLink)
+        intruders.insert(link.number)
         world.say(name, "another process says that it is \(app.id)")
-        let link = LinkID(lastLink)
         post(.registered(link, registration))
         let frames: [AppFrame] = [
             .ready, .retire(number: 1_000), .blocked(.print, target: nil, number: 1_001),
@@ -53,7 +53,7 @@ extension Machine {
 
     /// The app itself has gone before the other has come: that might be the app then, and goes as well.
     func givesUp(_ event: DeviceEvent) -> Bool {
-        guard case .registered(let link, let registration) = event, intruders.contains(link.number),
+        guard isOfIntruder(event), case .registered(let link, let registration) = event,
             core?.status(of: registration.app, at: clock)?.isRunning != true
         else { return false }
         later {
@@ -65,7 +65,7 @@ extension Machine {
 
     func isOfIntruder(_ event: DeviceEvent) -> Bool {
         switch event {
-        case .registered(let link, _), .frame(let link, _): intruders.contains(link.number)
+        case .registered(let link, _), .frame(let link, _): link.number < 0
         default: false
         }
     }

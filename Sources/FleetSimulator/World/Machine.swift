@@ -60,7 +60,8 @@ final class Machine: BusClient {
     private var lastKey = 0
     /// Where a person waits whether the code that was typed is right.
     var codeLinks: Set<Int64> = []
-    /// Connections of processes that are another's app, and have not been closed yet.
+    /// Connections of processes that are another's app, and have not been closed yet. Their numbers are below zero: what
+    /// they have said may be looked at when they are closed already.
     var intruders: Set<Int64> = []
     var unpluggedUntil: Int64 = 0
     /// What the last connection said last, which a library may say again.
@@ -217,7 +218,7 @@ final class Machine: BusClient {
         }
         guard let effects = core?.takeEffects(at: now) else { return }
         if let core { watch.looked(core) }
-        checkStep(intruders.isEmpty ? events : events.filter { !isOfIntruder($0) }, effects)
+        checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
         watch.before = []
         perform(world.fault == nil ? effects : altered(effects))
         guard self.run == run else { return }
