@@ -125,9 +125,12 @@ struct Conversation {
         unstored.append(delivery)
     }
 
+    /// Whether that is said of what the app was told last.
+    func isOfNewest(_ answer: Acknowledgement) -> Bool { newest[.policy(answer.policy)]?.number == answer.delivery }
+
     private mutating func answered(_ answer: Acknowledgement) {
         let kind = DeliveryKind.policy(answer.policy)
-        guard let told = newest[kind], told.number == answer.delivery else { return }
+        guard let told = newest[kind], isOfNewest(answer) else { return }
         unstored.removeAll { $0.kind == kind }
         settled[kind] = nil
         if answer.state == .unsupported { unsupported.insert(answer.policy) } else { unsupported.remove(answer.policy) }

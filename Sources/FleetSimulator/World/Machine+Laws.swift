@@ -21,6 +21,7 @@ extension Machine {
                 default: nil
                 }
             })
+        watch.noteAnswers(events)
         checkLevelTimes(core, events)
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
@@ -209,11 +210,11 @@ extension Machine {
         watch.keys[app] = disk.keys[app]
     }
 
-    /// A revision that could not be applied is not said to be in force: what stands in for it is.
+    /// A revision that could not be applied is not said to be in force, whatever an app answers to what stands in for it. What it
+    /// says late of a delivery that was followed by another one is true of that.
     private func checkApplied(_ app: AppRecord, was old: AppRecord) {
         guard app.authReason != .outOfContact else { return }
-        // What one that has retired itself says late of what it was told before is true: of its authorization it has other word.
-        for policy in Policy.allCases where policy == .auth || app.latch?.reason != .selfRetired {
+        for policy in Policy.allCases where watch.answers[app.id]?.contains(policy) ?? false {
             let now = app[policy]
             guard now.applied != old[policy].applied, now.attempt.outcome == .rejected,
                 now.applied == now.attempt.revision

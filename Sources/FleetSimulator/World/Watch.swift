@@ -82,6 +82,8 @@ struct Watch {
     var epoch: Int64 = 0
     /// Apps that say in this moment what they think of a policy.
     var answering: Set<AppID> = []
+    /// Of these, the policies of which they have the newest delivery in mind.
+    private(set) var answers: [AppID: Set<Policy>] = [:]
     var wishes = LevelWishes()
     /// The changes that decide about log levels, and since when each of them does.
     private var decidingLevels: [AppID: LevelWishes.Key] = [:]
@@ -259,6 +261,21 @@ struct Watch {
     func isTaking(_ number: Int64?, on link: LinkID) -> Bool {
         guard let number, let launch = launches[link.number] else { return true }
         return taking.contains(Request(launch: launch, number: number))
+    }
+
+    /// What apps answer in this moment, before it is looked at.
+    mutating func noteAnswers(_ events: [DeviceEvent]) {
+        answers = [:]
+        for event in events {
+            let (app, said): (AppID?, [Acknowledgement]) =
+                switch event {
+                case .registered(_, let registration): (registration.app, registration.resume?.acknowledgements ?? [])
+                case .frame(let link, .acknowledge(let answer)): (links[link.number], [answer])
+                default: (nil, [])
+                }
+            guard let app, let conversation = conversations[app] else { continue }
+            answers[app, default: []].formUnion(said.filter(conversation.isOfNewest).map(\.policy))
+        }
     }
 
     mutating func forgetUnstored() {
