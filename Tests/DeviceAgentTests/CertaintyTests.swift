@@ -167,7 +167,7 @@ struct CertaintyTests {
         }
         while device.underWay?.isEmpty == false { try device.receiveNext() }
         #expect(try device.status(mail)[.config].source == nil)
-        #expect(device.core.state.documents.keys.allSatisfy { $0.path.contains("kiosk") == false })
+        #expect(device.core.signedDocuments.keys.allSatisfy { $0.path.contains("kiosk") == false })
         #expect(!device.subscriptions.contains { $0.contains("kiosk") })
         for groups in [[kiosk], [], [kiosk]] {
             try device.publish(membership, device.fleet.document(membership, .membership(groups)))

@@ -108,16 +108,16 @@ struct LayerTests {
         device.underWay = []
         try join(&device, [kiosk])
         // All but the marker behind it arrives.
-        while device.core.state.documents[document] == nil, device.underWay?.isEmpty == false {
+        while device.core.signedDocuments[document] == nil, device.underWay?.isEmpty == false {
             try device.receiveNext()
         }
-        #expect(device.core.state.documents[document] != nil)
+        #expect(device.core.signedDocuments[document] != nil)
         #expect(device.core.state.groups.isEmpty)
         device.underWay = nil
         try device.disconnect()
         try join(&device, [])
         try device.connect()
-        #expect(device.core.state.documents[document] == nil)
+        #expect(device.core.signedDocuments[document] == nil)
         #expect(device.core.state.marks[document] != nil)
     }
 
@@ -277,6 +277,29 @@ struct LayerTests {
         try device.apply(.all, notes, .auth, .auth(.unauthorized))
         #expect(device.core.state.apps[mail]?[.openIn].value == .openIn(.whitelist, whitelist: [mail]))
         #expect(device.core.state.apps[mail]?[.openIn].source == .desired(.all, mail, .dlp))
+    }
+
+    @Test("an app that is authorized again, and blocked by the limits that come with that, is in no list of authorized apps")
+    func blockedAppConnectApps() throws {
+        var device = try TestDevice()
+        try device.connect()
+        var dlp = DLP()
+        dlp.openIn = .appConnectApps
+        try device.apply(.all, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        for app in [mail, notes] { try device.apply(.all, app, .auth, .auth(.authorized)) }
+        try device.answer(try device.launch(mail))
+        let link = try device.launch(notes)
+        try device.answer(link)
+        try device.handle(.frame(link, .retire(number: 1)))
+        try device.answer(link)
+        var services = SecureServicesValue()
+        services.offline = SecureServicesValue.Offline(blockAfter: 600)
+        try device.apply(.all, notes, .secureServices, .aspect(DesiredValue(.secureServices(services))))
+        device.now.wall = device.now.wall.advanced(bySeconds: 3_600)
+        try device.apply(.device(device.device), notes, .auth, .auth(.authorized))
+        #expect(device.core.state.apps[notes]?.latch == nil)
+        #expect(device.core.state.apps[notes]?.authReason == .outOfContact)
+        #expect(device.core.state.apps[mail]?[.openIn].value == .openIn(.whitelist, whitelist: [mail]))
     }
 
     @Test("all authorized apps of the device are a whitelist that follows their authorization")

@@ -8,6 +8,8 @@ struct AppList: Sequence {
 
     init(_ apps: some Sequence<AppID>) { insert(contentsOf: apps) }
 
+    func contains(_ app: AppID) -> Bool { apps.contains(app) }
+
     mutating func insert(_ app: AppID) {
         let place = apps.firstIndex { $0 >= app } ?? apps.count
         if place == apps.count || apps[place] != app { apps.insert(app, at: place) }

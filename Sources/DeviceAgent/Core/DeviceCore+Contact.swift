@@ -21,7 +21,7 @@ extension DeviceCore {
         guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else {
             return nil
         }
-        return layers.revisions(of: session.fetched).values.reduce(
+        return layers.revisions(of: Set(session.fetched)).values.reduce(
             into: Presence.Documents(trust: trust.version)
         ) { $0.add($1.number) }
     }

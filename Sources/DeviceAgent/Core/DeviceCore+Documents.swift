@@ -121,7 +121,6 @@ extension DeviceCore {
     /// From now on this document counts at its address, and with nil none; what was accepted there stays marked.
     mutating func set(_ document: KeptDocument?, at address: Address) {
         layers.set(document, at: address)
-        state.documents[address] = document?.wire
         batch.changes.append(.document(address, document?.wire))
     }
 

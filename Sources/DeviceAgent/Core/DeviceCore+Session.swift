@@ -25,7 +25,7 @@ extension DeviceCore {
         /// Groups that were subscribed to on this connection.
         var groups: Set<GroupID>
         /// Apps whose documents were fetched on this connection.
-        var fetched: Set<AppID> = []
+        var fetched = AppList()
         /// The groups that are to count once their documents are here.
         var wantedGroups: [GroupID]?
         /// The barrier behind which they are; nil when nothing has to be fetched for them. An earlier one, of groups that
@@ -235,7 +235,7 @@ extension DeviceCore {
         let groups = session.groups.sorted()
         subscribe(
             [.one(.trust), .one(.membership(device))] + groups.map { .one(.groupMeta($0)) }
-                + session.fetched.sorted().flatMap { layerFilters(of: $0, groups) }, for: .again)
+                + session.fetched.flatMap { layerFilters(of: $0, groups) }, for: .again)
         return nextBarrier
     }
 
@@ -249,7 +249,7 @@ extension DeviceCore {
     }
 
     private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, behind barrier: Int64?, at now: Now) {
-        session?.fetched.formUnion(apps)
+        session?.fetched.insert(contentsOf: apps)
         if session?.reportsDueAt == nil, session?.areReportsLive == false {
             let due = state.running.total + jitter
             session?.reportsDueAt = due
@@ -289,7 +289,7 @@ extension DeviceCore {
         guard let session, let wanted = session.wanted else { return }
         self.session?.wanted = nil
         guard state.highest <= wanted.latest else { return }
-        let kept = layers.revisions(of: session.fetched)
+        let kept = layers.revisions(of: Set(session.fetched))
         guard Digest(of: kept.filter { wanted.shown.contains($0.key) }) == wanted.documents else { return }
         for address in kept.keys.filter({ !wanted.shown.contains($0) }).sorted(by: { $0.path < $1.path }) {
             set(nil, at: address)

@@ -47,13 +47,17 @@ extension DeviceCore {
         for id in ids where settleAlone(id, aspect, isWiping: isWiping, at: now) {
             isAuthorizationChanged = true
         }
-        // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's.
-        guard isAuthorizationChanged else { return }
-        for id in state.apps.keys { settleAlone(id, nil, isWiping: isWiping, at: now) }
+        // The whitelist of "all authorized apps" follows from every app's authorization, which follows from no other's: but
+        // with it an app may have got the offline limits by which it is blocked at once.
+        while isAuthorizationChanged {
+            isAuthorizationChanged = false
+            for id in state.apps.keys where settleAlone(id, nil, isWiping: isWiping, at: now) {
+                isAuthorizationChanged = true
+            }
+        }
     }
 
     /// Returns whether the app's authorization is another one now.
-    @discardableResult
     private mutating func settleAlone(_ id: AppID, _ aspect: Aspect?, isWiping: Bool, at now: Now) -> Bool {
         // Taken out, so that this is the only copy.
         guard var app = state.apps.take(id) else { return false }

@@ -10,6 +10,7 @@ package struct DeviceCore: Sendable {
     let signatures: SignatureCheck
     /// How many events are kept until the controller has them.
     package let maximumEvents: Int
+    /// All that survives a restart, but for the ``signedDocuments``.
     package internal(set) var state: DeviceState
     /// The signing keys that count now.
     package internal(set) var trust: TrustDocument
@@ -119,6 +120,7 @@ package struct DeviceCore: Sendable {
                 let document = try DesiredDocument(payload: signed.payload, in: enrollment.fleet)
                 layers.set(KeptDocument(document, wire), at: address)
             }
+            state.documents = [:]
         } catch {
             throw DeviceAgentError(
                 .store, "the agent's store holds a document that cannot be read: enroll the device again", cause: error)
@@ -137,6 +139,8 @@ package struct DeviceCore: Sendable {
     }
 
     package var device: DeviceID { enrollment.device }
+    /// The signed forms of the documents that are kept.
+    package var signedDocuments: [Address: [UInt8]] { layers.wires }
     /// The groups that the newest membership document names, whether or not their documents are here yet.
     package var membership: [GroupID] { layers.membership }
 

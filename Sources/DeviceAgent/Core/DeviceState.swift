@@ -49,6 +49,7 @@ package struct DeviceState: Hashable, Sendable {
     package var contact: Contact?
     /// The highest revision that a signed document has spoken of.
     package var highest = Revision.zero
+    /// The signed forms. A core that runs keeps them in its layers instead, as ``DeviceCore/signedDocuments``.
     package var documents: [Address: [UInt8]] = [:]
     package var marks: [Address: DocumentMark] = [:]
     package var apps = AppRecords()

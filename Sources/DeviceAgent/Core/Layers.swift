@@ -31,6 +31,7 @@ struct Layers: Sendable {
     init(_ device: DeviceID) { self.device = device }
 
     subscript(address: Address) -> KeptDocument? { documents[address] }
+    var wires: [Address: [UInt8]] { documents.mapValues(\.wire) }
 
     func wishes(for app: AppID) -> Wishes { wishes[app] ?? Wishes.none }
 

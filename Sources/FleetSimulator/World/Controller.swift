@@ -41,6 +41,8 @@ final class Controller: BusClient {
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
     var putBacks = 0
+    /// How often it was started.
+    private(set) var runs = 0
     var wasPutBack: Bool { putBacks > 0 }
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
@@ -126,6 +128,7 @@ final class Controller: BusClient {
 
     func start(isRestoring: Bool) {
         guard running == nil else { return }
+        runs += 1
         self.isRestoring = isRestoring
         (isStalled, late) = (false, [])
         let isRestoring = isRestoring || world.fault == .startsAsRestored

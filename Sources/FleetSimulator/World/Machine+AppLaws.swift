@@ -136,7 +136,7 @@ extension Machine {
                 default: continue
                 }
                 guard !authorized.isSuperset(of: list), let source = app[policy].source,
-                    let signed = core.state.documents[source].flatMap({ try? SignedDocument(wire: $0) }),
+                    let signed = core.signedDocuments[source].flatMap({ try? SignedDocument(wire: $0) }),
                     let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
                     document.revision.number == app[policy].received,
                     case .aspect(let value) = document.content, case .dlp(let dlp) = value.content,

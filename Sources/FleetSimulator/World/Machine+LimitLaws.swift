@@ -100,7 +100,7 @@ extension Machine {
         guard !world.controller.wasPutBack, !wasPutBack, app.authState == .retired, app.authReason == .policy,
             app[.auth].problem == nil, let core
         else { return }
-        for address in core.state.documents.keys {
+        for address in core.signedDocuments.keys {
             guard case .desired(let layer, app.id, .auth) = address, let change = watch.changes[address],
                 watch.authorizations[app.id]?[change] == .retired,
                 app.latch.map({ $0.change < change }) ?? true

@@ -10,9 +10,11 @@ final class Operator: BusClient {
     private var isReady = false
     private var waiting: [Asked] = []
     private var answers: [RandomID: [UInt8]] = [:]
-    /// What was asked for that changes something, and how often the controller had been put back then. A question may be
-    /// answered anew; so may a change by a controller that has forgotten it.
-    private var changes: [RandomID: Int] = [:]
+    /// What was asked for that changes something, and how often the controller had been put back and started then. A
+    /// question may be answered anew; so may a change by a controller that has forgotten it.
+    private var changes: [RandomID: (putBacks: Int, runs: Int)] = [:]
+    /// Changes that a full disk refused: that answer is not kept behind the run that gave it.
+    private var unkept: Set<RandomID> = []
 
     struct Asked {
         let id: RandomID
@@ -53,7 +55,7 @@ final class Operator: BusClient {
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
             until: world.now + 60_000, verb: verb, basedOn: basedOn, then: then)
         waiting.append(asked)
-        if verb.isChange { changes[id] = world.controller.putBacks }
+        if verb.isChange { changes[id] = (world.controller.putBacks, world.controller.runs) }
         send(asked)
     }
 
@@ -90,7 +92,7 @@ final class Operator: BusClient {
         }
         if let known = answers[response.id] {
             // After a day, by a clock that was set, an answer is forgotten: the request is refused then, not done again.
-            if known != payload, changes[response.id] == world.controller.putBacks, case .success = response.result {
+            if known != payload, mustKeep(response.id), case .success = response.result {
                 world.fail(.answered, "one request was answered in two ways")
             }
             return
@@ -113,9 +115,16 @@ final class Operator: BusClient {
             }
         case .failure(let failure):
             world.visit("request", asked?.verb.rawValue ?? "unknown", "refused")
+            if failure.code == .unavailable { unkept.insert(response.id) }
             if failure.code == .conflict, let basedOn = asked?.basedOn { world.controller.refused(basedOn: basedOn) }
             world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
         }
+    }
+
+    /// Whether the controller must still know how it answered a change.
+    private func mustKeep(_ id: RandomID) -> Bool {
+        guard let asked = changes[id], asked.putBacks == world.controller.putBacks else { return false }
+        return !unkept.contains(id) || asked.runs == world.controller.runs
     }
 
     func lost(_ connection: Connection) {

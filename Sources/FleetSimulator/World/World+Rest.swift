@@ -58,6 +58,7 @@ extension World {
                 checkQuiet(machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
+                state.documents = core.signedDocuments
                 // What the enrolment says is read from there at each start, and counts where the store has less.
                 for (address, mark) in state.marks where mark.digest == nil {
                     state.marks[address] = machine.disk.state.marks[address]

@@ -129,7 +129,7 @@ struct TestDevice {
         for (isEqual, what) in [
             (kept.owner == stored.owner, "owner"), (kept.boot == stored.boot, "boot"),
             (kept.trust == stored.trust, "trust"), (kept.groups == stored.groups, "groups"),
-            (kept.contact == stored.contact, "contact"), (kept.documents == stored.documents, "documents"),
+            (kept.contact == stored.contact, "contact"), (core.signedDocuments == stored.documents, "documents"),
             (marks == stored.marks, "marks"), (kept.apps == stored.apps, "apps"),
             (kept.events == stored.events, "events"),
         ] where !isEqual { throw TestFailure("the store does not hold the core's \(what)") }
