@@ -111,11 +111,17 @@ extension Controller {
                 }
             case .hello:
                 (try? SignedDocument(wire: payload)).flatMap {
-                    try? Hello(json: $0.payload, limit: SignedDocument.maximumSize).clock
+                    try? Hello(json: $0.payload, limit: SignedDocument.maximumSize)
+                }.map { hello in
+                    questions.asked(hello)
+                    return hello.clock
                 }
             default: nil
             }
         guard let clock else { return }
+        if case .heartbeat? = Address(topic: topic, in: SimulatedFleet.id), let device = questions.late(of: enrolments) {
+            world.fail(.ends, "\(device) is not asked again for what was cleared")
+        }
         if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id),
             let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,
             !machine.isRemovalUnfinished, machine.enrolment == nil

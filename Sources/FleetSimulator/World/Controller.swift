@@ -44,6 +44,8 @@ final class Controller: BusClient {
     /// How often it was started.
     private(set) var runs = 0
     var wasPutBack: Bool { putBacks > 0 }
+    /// What devices that are there have still to be asked for.
+    var questions = Questions()
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
@@ -303,8 +305,11 @@ final class Controller: BusClient {
             phase = .looking
             said = []
             watch = PresenceWatch()
+            questions = Questions()
         case .disconnected: phase = .offline
-        case .messages:
+        case .messages(let messages):
+            // What a full disk kept from it, it has not heard.
+            if isFull { questions = Questions() } else { questions.handled(messages) }
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()

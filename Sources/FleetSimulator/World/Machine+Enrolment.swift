@@ -16,6 +16,7 @@ extension Machine {
         watch.promised = [:]
         world.controller.enrolments[id] = nil
         world.controller.watch.forget(id)
+        world.controller.questions.forget(id)
         world.broker.end(allOf: user)
     }
 
@@ -42,6 +43,7 @@ extension Machine {
         ) { $1 }
         world.controller.enrolments[id] = enrollment.incarnation
         world.controller.watch.forget(id)
+        world.controller.questions.forget(id)
         world.broker.end(allOf: user)
         isOneAgain()
         if enrolment == .replaced { begin() }

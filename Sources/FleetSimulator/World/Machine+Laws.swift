@@ -39,6 +39,9 @@ extension Machine {
         checkCodes(events, effects, core)
         checkRegistrations(events, effects)
         for event in events { watch.looked(at: event) }
+        if let late = dues.handled(events, effects, of: core, on: watch.connection) {
+            world.fail(.ends, "\(name): \(late)")
+        }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
             checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })
         }
@@ -173,6 +176,12 @@ extension Machine {
         if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
             world.fail(.kept, "\(name): \(problem)")
         }
+    }
+
+    /// An agent that ends in order has saved how long it ran: time that nobody knows of would be no time without contact.
+    func checkEnd(_ core: DeviceCore) {
+        let lost = core.state.running.total - disk.state.running.total
+        if lost > 1_000 { world.fail(.limits, "\(name) ends in order, and \(lost) ms of its time are not saved") }
     }
 
     /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.

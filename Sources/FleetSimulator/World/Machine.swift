@@ -68,6 +68,7 @@ final class Machine: BusClient {
     var lastSaid: [(topic: String, payload: [UInt8])] = []
     var isAboutToSayAgain = false
     var watch: Watch
+    var dues = Dues()
     /// Its agent is older than the controller, and does not know all of its values.
     let older: OlderReader?
 
@@ -157,7 +158,8 @@ final class Machine: BusClient {
         let isFirst = world.noise.chance(30)
         if world.fault != .endNotAnnounced { work(isFirst ? [.stopping] + messages : inbox + [.stopping]) }
         inbox = []
-        guard core != nil else { return }
+        guard let core else { return }
+        checkEnd(core)
         flush(isLast: true)
         if let connection {
             self.connection = nil
@@ -179,6 +181,7 @@ final class Machine: BusClient {
         core = nil
         run += 1
         inbox = []
+        dues = Dues()
         watch.died()
         watch.forgetUnstored()
         wakesAt = nil

@@ -1,0 +1,65 @@
+import DeviceAgent
+import FleetProtocol
+
+/// What an agent has still to say on its connection, and since when, by its running time. That others would find out in the
+/// end that it was not said makes it no better.
+struct Dues {
+    /// When it last said events that are not confirmed.
+    private var eventsSaidAt: Int64?
+    /// Since when somebody says for it that it is away, or has cleared what it said.
+    private var presenceSince: Int64?
+    private var isConnected = false
+    private var isPastFirst = false
+
+    /// How late either may be, in milliseconds: an agent is looked at when it has had its tick.
+    private static let tolerance: Int64 = 1_000
+    private static let eventRetry: Int64 = 30_000
+    /// Greetings are answered every five seconds at most.
+    private static let answer: Int64 = 5_000
+
+    /// What the core has looked at, and what follows. Returns what is late.
+    mutating func handled(
+        _ events: [DeviceEvent], _ effects: [DeviceEffect], of core: DeviceCore, on connection: RandomID?
+    ) -> String? {
+        let now = core.state.running.total
+        for event in events { note(event, of: core.device, on: connection, at: now) }
+        for case .publish(let address, _, _) in effects where isConnected { said(address, at: now) }
+        guard events.contains(where: { if case .tick = $0 { true } else { false } }) else { return nil }
+        if let eventsSaidAt, !core.state.events.isEmpty, now - eventsSaidAt > Self.eventRetry + Self.tolerance {
+            return "event \(core.state.events[0].header.number) was said last \(now - eventsSaidAt) ms ago"
+        }
+        if let presenceSince, now - presenceSince > Self.answer + Self.tolerance {
+            return "it has let others speak of its presence for \(now - presenceSince) ms"
+        }
+        return nil
+    }
+
+    private mutating func note(_ event: DeviceEvent, of device: DeviceID, on connection: RandomID?, at now: Int64) {
+        switch event {
+        case .connected:
+            self = Dues()
+            isConnected = true
+        case .disconnected, .stopping: self = Dues()
+        case .message(let topic, let payload):
+            switch Address(topic: topic, in: SimulatedFleet.id) {
+            case .barrier:
+                let marker = try? BarrierMarker(json: payload, limit: 1_024)
+                if let marker, marker.connection == connection { isPastFirst = true }
+            case .presence(.device(device)):
+                guard isPastFirst, presenceSince == nil else { return }
+                let said = try? Presence(json: payload, limit: Presence.maximumSize)
+                if payload.isEmpty || said?.state == .offline { presenceSince = now }
+            default: break
+            }
+        default: break
+        }
+    }
+
+    private mutating func said(_ address: Address, at now: Int64) {
+        switch address {
+        case .presence: presenceSince = nil
+        case .reply(_, _, .event), .reply(_, _, .logLevel): eventsSaidAt = now
+        default: break
+        }
+    }
+}

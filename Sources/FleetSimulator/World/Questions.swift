@@ -1,0 +1,55 @@
+import FleetController
+import FleetProtocol
+
+/// What a controller has still to ask of devices that are there, for each of its connections: what somebody has cleared may
+/// have been newer than what was meant.
+struct Questions {
+    private struct Question {
+        var lost: Set<Hello.Lost> = []
+        /// How many heartbeats have gone without it.
+        var beats = 0
+    }
+
+    /// The connections of devices that have said themselves that they are there.
+    private var present: [DeviceID: RandomID] = [:]
+    private var open: [DeviceID: Question] = [:]
+    /// With the next heartbeat at the latest, and one more for a device that is still to have its first hello.
+    private static let patience = 2
+
+    /// What the controller has taken in at one moment: what is cleared counts behind the rest.
+    mutating func handled(_ messages: [ControllerCore.Message]) {
+        for message in messages where !message.payload.isEmpty {
+            guard case .presence(.device(let device))? = Address(topic: message.topic, in: SimulatedFleet.id),
+                let said = try? Presence(json: message.payload, limit: Presence.maximumSize)
+            else { continue }
+            // By what a broker has kept, nobody knows who is there.
+            let connection = said.state == .online && !message.isRetained ? said.connection : nil
+            if present[device] != connection { open[device] = nil }
+            present[device] = connection
+        }
+        for message in messages where message.payload.isEmpty {
+            switch Address(topic: message.topic, in: SimulatedFleet.id) {
+            case .presence(.device(let device)): note(device, [])
+            case .reply(let device, _, .status): note(device, [.statuses])
+            default: continue
+            }
+        }
+    }
+
+    private mutating func note(_ device: DeviceID, _ lost: Set<Hello.Lost>) {
+        if present[device] != nil { open[device, default: Question()].lost.formUnion(lost) }
+    }
+
+    mutating func asked(_ hello: Hello) {
+        if let question = open[hello.device], question.lost.isSubset(of: hello.lost) { open[hello.device] = nil }
+    }
+
+    mutating func forget(_ device: DeviceID) { present[device] = nil }
+
+    /// A heartbeat goes. Returns a device that should have been asked before it, if it is still one of the fleet.
+    mutating func late(of fleet: [DeviceID: Int64]) -> DeviceID? {
+        for device in open.keys where present[device] == nil || fleet[device] == nil { open[device] = nil }
+        for device in open.keys { open[device]?.beats += 1 }
+        return open.filter { $0.value.beats > Self.patience }.keys.min()
+    }
+}
