@@ -279,7 +279,7 @@ struct LayerTests {
         #expect(device.core.state.apps[mail]?[.openIn].source == .desired(.all, mail, .dlp))
     }
 
-    @Test("an app that is authorized again, and blocked by the limits that come with that, is in no list of the authorized")
+    @Test("an app that is authorized again, and blocked by the limits that come with it, is in no list of others")
     func blockedAppConnectApps() throws {
         var device = try TestDevice()
         try device.connect()

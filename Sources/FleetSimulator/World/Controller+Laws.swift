@@ -119,7 +119,8 @@ extension Controller {
             default: nil
             }
         guard let clock else { return }
-        if case .heartbeat? = Address(topic: topic, in: SimulatedFleet.id), let device = questions.late(of: enrolments) {
+        if case .heartbeat? = Address(topic: topic, in: SimulatedFleet.id), let device = questions.late(of: enrolments)
+        {
             world.fail(.ends, "\(device) is not asked again for what was cleared")
         }
         if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id),
