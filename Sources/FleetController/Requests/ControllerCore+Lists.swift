@@ -59,7 +59,7 @@ extension ControllerCore {
             if group.text == start.first { members.removeAll { $0 <= start.last ?? "" } }
             if group.text == start.first, members.isEmpty, start.count > 1 { continue }
             repeat {
-                let part = Array(members.prefix(4_000))
+                let part = Array(members.prefix(max(1, pageSize / 64)))
                 page.add(
                     JSONValue.object([
                         "group": .string(group.text), "priority": .integer(priority),

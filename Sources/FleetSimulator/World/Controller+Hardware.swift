@@ -64,6 +64,7 @@ extension Controller {
         guard isStalled else { return }
         world.say(name, "goes on")
         isStalled = false
+        wentOnAt = world.now
         read()
         let events = late
         late = []

@@ -66,13 +66,15 @@ struct PresenceWatch {
                     present[device] = nil
                 }
             }
-        case .reply(let device, _, _):
+        case .reply(let device, _, let reply):
             guard !isRetained else { return }
-            heard.insert(device)
             guard let incarnation = Machine.number("incarnation", in: payload),
                 let boot = Machine.number("boot", in: payload)
             else { return }
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
+            // A copy's status says nothing of who is there; events of earlier starts are this one's to tell.
+            let isCopy = [starts[device], newest[device]].compactMap(\.self).max().map { start < $0 } ?? false
+            if !isCopy || reply != .status { heard.insert(device) }
             starts[device] = max(starts[device] ?? start, start)
         default: break
         }
@@ -100,6 +102,14 @@ extension Presence {
 }
 
 extension Controller {
+    struct Asked {
+        let user: User
+        let verb: Verb
+        let body: [UInt8]
+        /// Until when it may be done.
+        let notAfter: Timestamp
+    }
+
     /// The times that are signed rise, across restarts and whatever is done to the clock: devices take a lower one for a
     /// replay. Nobody is greeted who was taken out.
     func checkSigned(_ topic: String, _ payload: [UInt8]) {
@@ -224,7 +234,10 @@ extension Controller {
             }
             if request.notAfter < clock { world.fail(.answered, "a request was done after its time") }
         }
-        if isChanged { checkDesired() }
+        guard isChanged else { return }
+        checkDesired()
+        // Nobody is late with what was just said.
+        if world.now % 4 == 0 { world.checkCounts() }
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

@@ -13,7 +13,9 @@ extension Controller {
             try running.core.rows(of: verb, request, now: clock, pageSize: pageSize)
         }
         for verb in [Verb.groups, .devices, .policies, .history] {
-            let answer = JSONValue.object([JSONValue.Member(verb.rawValue, .array(try rows(of: verb)))])
+            var found = try rows(of: verb)
+            if verb == .groups { found = Self.whole(found) }
+            let answer = JSONValue.object([JSONValue.Member(verb.rawValue, .array(found))])
             if let problem = try desired.problem(in: answer, to: verb, request.json) { world.fail(.summary, problem) }
         }
         let known = statuses.filter { status in
@@ -30,10 +32,51 @@ extension Controller {
     /// How long a device has been online or offline is told of no other state.
     func checkTimes() throws {
         guard let running else { return }
-        for row in try running.core.rows(of: .devices, ListRequest(), now: clock, pageSize: Response.pageSize)
-        where row["state"]?.stringValue == "unknown" && row["since"] != nil {
-            world.fail(.presence, "devices tells of \(row.jsonText)")
+        for row in try running.core.rows(of: .devices, ListRequest(), now: clock, pageSize: Response.pageSize) {
+            switch row["state"]?.stringValue {
+            case "unknown" where row["since"] != nil: world.fail(.presence, "devices tells of \(row.jsonText)")
+            case "online": try checkOnline(row)
+            default: break
+            }
         }
+    }
+
+    /// A device is connected as what the home has enrolled last, and for no longer than its connection is old.
+    private func checkOnline(_ row: JSONValue) throws {
+        guard let name = row["device"]?.stringValue.flatMap({ DeviceID($0) }), let known = try store.device(name) else {
+            return
+        }
+        // Of who is there a hostile broker can say what it likes.
+        if let enrolled = known.enrolled, known.incarnation < enrolled, !world.areReportsReplayed {
+            world.fail(.presence, "\(name) is shown as connected, and was enrolled as \(enrolled) since")
+        }
+        guard isPunctual, isIdle, let machine = world.machines.first(where: { $0.id == name }),
+            !world.clones.contains(where: { $0.id == name }), let connection = watch.present[name]?.connection,
+            connection == machine.watch.connection, let since = known.since
+        else { return }
+        let time = since.milliseconds - SimulatedFleet.begin.milliseconds
+        if time < machine.connectedAt {
+            world.fail(
+                .presence, "\(name) has been connected since \(machine.connectedAt), and is shown so since \(time)")
+        }
+    }
+
+    /// A group that goes over several pages comes with other members on each.
+    private static func whole(_ rows: [JSONValue]) -> [JSONValue] {
+        var groups: [JSONValue] = []
+        for row in rows {
+            guard let last = groups.last, last["group"] == row["group"], last["priority"] == row["priority"] else {
+                groups.append(row)
+                continue
+            }
+            let members = (last["devices"]?.arrayValue ?? []) + (row["devices"]?.arrayValue ?? [])
+            groups[groups.count - 1] = .object([
+                JSONValue.Member("group", last["group"] ?? .null),
+                JSONValue.Member("priority", last["priority"] ?? .null),
+                JSONValue.Member("devices", .array(members)),
+            ])
+        }
+        return groups
     }
 
     private static func app(of address: Address) -> AppID? {

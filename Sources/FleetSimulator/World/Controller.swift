@@ -27,6 +27,8 @@ final class Controller: BusClient {
     var clockOffset: Int64 = 0
     /// Nothing of its process runs; what happens to it meanwhile, beside messages.
     var isStalled = false
+    /// When it last did so no more, and read what had come meanwhile.
+    var wentOnAt: Int64 = 0
     var late: [ControllerCore.Event] = []
     /// Its clock was always right.
     var isPunctual = true
@@ -76,14 +78,6 @@ final class Controller: BusClient {
     private var isRestoring = false
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
-
-    struct Asked {
-        let user: User
-        let verb: Verb
-        let body: [UInt8]
-        /// Until when it may be done.
-        let notAfter: Timestamp
-    }
 
     /// One run of the process.
     final class Running {

@@ -58,6 +58,7 @@ extension Machine {
         outbox = Outbox()
         isAboutToSayAgain = true
         watch.connected(random)
+        connectedAt = world.now
         world.after(world.delay()) { [unowned self] in
             guard made.isClientThere, connection === made else { return }
             world.say(name, "is connected")

@@ -69,6 +69,8 @@ final class Machine: BusClient {
     var isAboutToSayAgain = false
     var watch: Watch
     var dues = Dues()
+    /// When the present connection was made.
+    var connectedAt: Int64 = 0
     /// Its agent is older than the controller, and does not know all of its values.
     let older: OlderReader?
 
@@ -288,6 +290,7 @@ final class Machine: BusClient {
             case .report(let status):
                 checkTold(status)
                 report(status)
+                if status[.logLevel].attempt.outcome == .awaitingCode { awaitsCode(status.app) }
             case .send(let link, let frame):
                 if case .codeResult = frame, codeLinks.remove(link.number) != nil {
                     post(.linkClosed(link))

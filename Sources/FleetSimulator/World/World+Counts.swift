@@ -150,13 +150,17 @@ extension Counted {
         var mustBeLate = false
         if controller.isPunctual {
             // An operator may have been answered at the second time only.
+            // A retirement that is taken back, at whatever layer, is news as well.
+            if mayBeLate, policy == .auth {
+                mayBeLate = try controller.lastIssued(to: device, status.app, .auth).map(isLongAgo) ?? true
+            }
             mayBeLate = mayBeLate && classed.told.map { isLongAgo($0.advanced(bySeconds: -120)) } ?? true
             if let arrived = controller.watch.arrived[device] {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
             }
             if controller.watch.present[device] != nil, let came = controller.watch.presentSince[device] {
                 mustBeLate =
-                    try came + 300_000 <= world.now && isLongAgo(classed.seen)
+                    try max(came, controller.wentOnAt) + 300_000 <= world.now && isLongAgo(classed.seen)
                     && controller.lastIssued(to: device, status.app, policy).map(isLongAgo) ?? true
             }
         }
