@@ -123,6 +123,28 @@ struct StatusTests {
         #expect((row.counts.overdue, row.offline) == (0, 0))
     }
 
+    @Test("a device that follows what the store has no memory of has five minutes from when that is withdrawn")
+    func overdueOfUnknown() throws {
+        let lost = try World()
+        lost.connect()
+        let unknown = try lost.apply(mail, "device/till-1", .config, #"{"values":{"a":"1"}}"#)
+        let world = try World(identity: lost.identity)
+        world.connect()
+        for value in 1...9 { try world.apply(notes, "all", .config, #"{"values":{"a":"\#(value)"}}"#) }
+        let connection = RandomID.random()
+        world.online(till, connection: connection)
+        world.report(.fresh(till, mail, at: world.now).then(.config, from: .device(till), unknown, .applied))
+        world.pass(seconds: 600)
+        #expect(try world.counts(mail, .config).counts.overdue == 1)
+        world.retained.merge(lost.retained) { $1 }
+        world.connect()
+        world.online(till, connection: connection)
+        #expect(world.document(.desired(.device(till), mail, .config))?.isTombstone == true)
+        #expect(try world.counts(mail, .config).counts.overdue == 0)
+        world.pass(seconds: 300)
+        #expect(try world.counts(mail, .config).counts.overdue == 1)
+    }
+
     @Test("a device that comes to a group, or an app to a device, has five minutes of its own, and gives nobody others")
     func overdueOfNewcomers() throws {
         let world = try World()

@@ -19,6 +19,8 @@ struct DesiredChange {
         let layer: Layer
         /// nil for all apps.
         let app: AppID?
+        /// What is withdrawn was not known of: whoever follows it has been in this class all along.
+        var isOfUnknown = false
     }
 
     init(_ transaction: FleetStore.Transaction, _ identity: FleetIdentity, by: String, why: String?, now: Timestamp) {
@@ -49,8 +51,8 @@ struct DesiredChange {
             content, at: address, revision: revision, change: revision, by: by, why: why, location: location)
         try transaction.put(document)
         try transaction.remember(document, replacing: old?.value)
-        if case .desired(let layer, let app, _) = address, (old?.isTombstone ?? true) != document.isTombstone {
-            layersMoved(of: layer, app: app)
+        if case .desired(let layer, let app, _) = address, old == nil || old?.isTombstone != document.isTombstone {
+            moved.insert(Place(layer: layer, app: app, isOfUnknown: old == nil && document.isTombstone))
         }
         issued.append(document)
         return document
@@ -69,7 +71,9 @@ struct DesiredChange {
 
     /// To be called once, at the end: puts device-apps into the classes that their layers make now.
     mutating func finish() throws {
-        for place in moved { try transaction.reclassify(place.layer, app: place.app, at: now) }
+        for place in moved {
+            try transaction.reclassify(place.layer, app: place.app, at: now, evenIfSame: place.isOfUnknown)
+        }
         moved = []
     }
 

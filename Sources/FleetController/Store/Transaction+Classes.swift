@@ -40,27 +40,32 @@ extension FleetStore.Transaction {
         try run("INSERT OR REPLACE INTO classed (id, at) VALUES (?, ?)", [id, time.milliseconds])
     }
 
-    /// Puts a device's apps, or one of them, into the classes that its layers now make.
-    func reclassify(_ name: DeviceID, app only: AppID? = nil, at time: Timestamp) throws {
+    /// Puts a device's apps, or one of them, into the classes that its layers now make. Whoever is in another class than before
+    /// has its time to answer from now on, with `evenIfSame` others have, too.
+    func reclassify(
+        _ name: DeviceID, app only: AppID? = nil, at time: Timestamp, evenIfSame: Bool = false
+    ) throws {
         guard let device = try device(name) else { return }
         for app in try only.map({ [$0] }) ?? apps(of: device) {
             guard let appID = try appID(app, adding: false) else { continue }
             let id = device.row(of: appID)
             guard let present = try number("SELECT class FROM device_apps WHERE id = ?", [id]) else { continue }
             let wanted = try classID(overrides(of: name, app: app), app: appID)
-            guard wanted != present else { continue }
-            try run("UPDATE device_apps SET class = ? WHERE id = ?", [wanted, id])
+            guard wanted != present || evenIfSame else { continue }
+            if wanted != present { try run("UPDATE device_apps SET class = ? WHERE id = ?", [wanted, id]) }
             try noteClassed(id, at: time)
         }
     }
 
     /// As above for whoever a document on `layer` speaks to.
-    func reclassify(_ layer: Layer, app: AppID?, at time: Timestamp) throws {
+    func reclassify(_ layer: Layer, app: AppID?, at time: Timestamp, evenIfSame: Bool) throws {
         switch layer {
         case .all: break
         case .group(let group):
-            for device in try members(of: group) { try reclassify(device, app: app, at: time) }
-        case .device(let device): try reclassify(device, app: app, at: time)
+            for device in try members(of: group) {
+                try reclassify(device, app: app, at: time, evenIfSame: evenIfSame)
+            }
+        case .device(let device): try reclassify(device, app: app, at: time, evenIfSame: evenIfSame)
         }
     }
 }

@@ -232,6 +232,9 @@ extension Controller {
                 isChanged = true
                 layers.look(at: desired, of: world, at: clock)
             }
+            if request.verb.isChange, request.notAfter > clock.advanced(bySeconds: 86_400) {
+                world.fail(.answered, "a change was made that may come again when its answer is forgotten")
+            }
             if request.notAfter < clock { world.fail(.answered, "a request was done after its time") }
         }
         guard isChanged else { return }

@@ -303,7 +303,7 @@ final class Controller: BusClient {
         case .disconnected: phase = .offline
         case .messages(let messages):
             // What a full disk kept from it, it has not heard.
-            if isFull { questions = Questions() } else { questions.handled(messages) }
+            if isFull { questions = Questions() } else { questions.handled(messages, at: world.now) }
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()

@@ -188,6 +188,11 @@ extension Machine {
     func checkStart() {
         guard let core else { return }
         watch.noted = core.state.contact
+        let trust = try? TrustDocument(json: enrollment.trust.payload, limit: SignedDocument.maximumSize).version
+        if let trust, core.trust.version < trust {
+            world.fail(
+                .forward, "\(name) starts with the trust document \(core.trust.version), and was enrolled with \(trust)")
+        }
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
         for was in disk.state.apps.values {
             let id = was.id

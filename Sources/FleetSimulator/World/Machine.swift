@@ -312,7 +312,9 @@ final class Machine: BusClient {
                 later { $0.post(.displayed(link, id: number, true)) }
             case .checkCode(let check, let text, _):
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
-                later { $0.post(.codeChecked(check, isRight: isRight)) }
+                // Deriving a key takes its time, and the level may be another one by then.
+                let time = world.noise.chance(30) ? world.noise.milliseconds(0...3_000) : world.delay()
+                later(by: time) { $0.post(.codeChecked(check, isRight: isRight)) }
             case .log(let entry):
                 watch.noteRefusal(entry)
                 if entry.detail?.hasSuffix("was here with other content") == true, world.controller.wasPutBack {
@@ -325,9 +327,9 @@ final class Machine: BusClient {
     }
 
     /// Something that the process waits for.
-    func later(_ body: @escaping (Machine) -> Void) {
+    func later(by time: Int64? = nil, _ body: @escaping (Machine) -> Void) {
         let run = run
-        world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
+        world.after(time ?? world.delay()) { [unowned self] in if self.run == run { body(self) } }
     }
 
     /// The controller has lost what it had stored of these; nobody has them any more.

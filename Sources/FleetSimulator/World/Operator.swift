@@ -49,7 +49,9 @@ final class Operator: BusClient {
         let id = RandomID.random(using: &world.noise)
         // In the end somebody sets the clocks right, here by the controller's, which may be fast.
         let now = Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now)
-        let notAfter = (world.isCalm ? max(now, world.controller.clock) : now).advanced(bySeconds: 60)
+        // A tool of somebody's own may mean to be answered for longer than answers are kept.
+        let seconds: Int64 = !world.isCalm && verb.isChange && world.noise.chance(1) ? 300_000 : 60
+        let notAfter = (world.isCalm ? max(now, world.controller.clock) : now).advanced(bySeconds: seconds)
         let request = Request(id: id, replyTo: Name(unchecked: "here"), notAfter: notAfter, body: body)
         let asked = Asked(
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,

@@ -8,6 +8,7 @@ struct Questions {
         var lost: Set<Hello.Lost> = []
         /// How many heartbeats have gone without it.
         var beats = 0
+        let since: Int64
     }
 
     /// The connections of devices that have said themselves that they are there.
@@ -17,7 +18,7 @@ struct Questions {
     private static let patience = 2
 
     /// What the controller has taken in at one moment: what is cleared counts behind the rest.
-    mutating func handled(_ messages: [ControllerCore.Message]) {
+    mutating func handled(_ messages: [ControllerCore.Message], at now: Int64) {
         for message in messages where !message.payload.isEmpty {
             guard case .presence(.device(let device))? = Address(topic: message.topic, in: SimulatedFleet.id),
                 let said = try? Presence(json: message.payload, limit: Presence.maximumSize)
@@ -29,15 +30,15 @@ struct Questions {
         }
         for message in messages where message.payload.isEmpty {
             switch Address(topic: message.topic, in: SimulatedFleet.id) {
-            case .presence(.device(let device)): note(device, [])
-            case .reply(let device, _, .status): note(device, [.statuses])
+            case .presence(.device(let device)): note(device, [], at: now)
+            case .reply(let device, _, .status): note(device, [.statuses], at: now)
             default: continue
             }
         }
     }
 
-    private mutating func note(_ device: DeviceID, _ lost: Set<Hello.Lost>) {
-        if present[device] != nil { open[device, default: Question()].lost.formUnion(lost) }
+    private mutating func note(_ device: DeviceID, _ lost: Set<Hello.Lost>, at now: Int64) {
+        if present[device] != nil { open[device, default: Question(since: now)].lost.formUnion(lost) }
     }
 
     mutating func asked(_ hello: Hello) {
@@ -45,6 +46,9 @@ struct Questions {
     }
 
     mutating func forget(_ device: DeviceID) { present[device] = nil }
+
+    /// Devices that have waited for longer than any heartbeat.
+    func waiting(at now: Int64) -> [DeviceID] { open.filter { $0.value.since + 65_000 < now }.keys.sorted() }
 
     /// A heartbeat goes. Returns a device that should have been asked before it, if it is still one of the fleet.
     mutating func late(of fleet: [DeviceID: Int64]) -> DeviceID? {

@@ -31,7 +31,11 @@ extension World {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
             }
             for machine in machines where machine.isRemoved { try checkGone(machine, statuses, online) }
+            let asked = Set(controller.questions.waiting(at: now))
             for machine in members {
+                if asked.contains(machine.id), controller.isPunctual {
+                    fail(.ends, "\(machine.name) is not asked again for what was cleared")
+                }
                 guard let core = machine.core, machine.isConnected else {
                     return fail(.total, "\(machine.name) is not there")
                 }
