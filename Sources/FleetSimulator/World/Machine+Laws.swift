@@ -191,7 +191,8 @@ extension Machine {
         let trust = try? TrustDocument(json: enrollment.trust.payload, limit: SignedDocument.maximumSize).version
         if let trust, core.trust.version < trust {
             world.fail(
-                .forward, "\(name) starts with the trust document \(core.trust.version), and was enrolled with \(trust)")
+                .forward, "\(name) starts with the trust document \(core.trust.version), and was enrolled with \(trust)"
+            )
         }
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
         for was in disk.state.apps.values {
