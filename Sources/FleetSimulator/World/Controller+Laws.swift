@@ -239,8 +239,9 @@ extension Controller {
         }
         guard isChanged else { return }
         checkDesired()
-        // Nobody is late with what was just said.
-        if world.now % 4 == 0 { world.checkCounts() }
+        // Nobody is late with what was just said. One that stops has read no further.
+        let isStopping = effects.contains { if case .stop = $0 { true } else { false } }
+        if world.now % 4 == 0, !isStopping { world.checkCounts() }
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

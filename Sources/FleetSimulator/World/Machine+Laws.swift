@@ -168,7 +168,9 @@ extension Machine {
             case .document(let address, let wire?):
                 checkAge(wire, at: address)
                 checkAccepted(wire, at: address)
-            case .document(let address, nil): watch.endLevels(at: address)
+            case .document(let address, nil):
+                watch.wishes.note(nil, at: address)
+                watch.levelTimes.end(at: address)
             case .mark(let address, let mark): checkForward(mark.revision, at: address)
             default: break
             }
@@ -176,53 +178,6 @@ extension Machine {
         if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
             world.fail(.kept, "\(name): \(problem)")
         }
-    }
-
-    /// An agent that ends in order has saved how long it ran: time that nobody knows of would be no time without contact.
-    func checkEnd(_ core: DeviceCore) {
-        let lost = core.state.running.total - disk.state.running.total
-        if lost > 1_000 { world.fail(.limits, "\(name) ends in order, and \(lost) ms of its time are not saved") }
-    }
-
-    /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.
-    func checkStart() {
-        guard let core else { return }
-        watch.noted = core.state.contact
-        let trust = try? TrustDocument(json: enrollment.trust.payload, limit: SignedDocument.maximumSize).version
-        if let trust, core.trust.version < trust {
-            world.fail(
-                .forward, "\(name) starts with the trust document \(core.trust.version), and was enrolled with \(trust)"
-            )
-        }
-        let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
-        for was in disk.state.apps.values {
-            let id = was.id
-            guard let now = core.state.apps[id], !isLimited else { continue }
-            for policy in Policy.allCases where policy != .logLevel && was[policy].value != now[policy].value {
-                world.fail(
-                    .continues,
-                    "\(name)/\(id): at the agent's start \(policy.rawValue) went from \(was[policy].value) to"
-                        + " \(now[policy].value)")
-            }
-        }
-    }
-
-    // MARK: Keys
-
-    func checkDestruction(of app: AppID) {
-        watch.keys[app] = nil
-        // One that was retired and authorized in one moment gets new ones at once.
-        guard !watch.isMakingKeys.contains(app) else { return }
-        if let record = core?.state.apps[app], record.latch == nil, record.hasKeys, disk.keys[app] != nil {
-            world.fail(.keys, "\(name)/\(app): its keys are destroyed, and it is not retired")
-        }
-    }
-
-    func checkKeys(of app: AppID) {
-        if let known = watch.keys[app], known != disk.keys[app] {
-            world.fail(.keys, "\(name)/\(app): it has other keys than before")
-        }
-        watch.keys[app] = disk.keys[app]
     }
 
     /// A revision that could not be applied is not said to be in force, whatever an app answers to what stands in for it. What it
@@ -299,6 +254,9 @@ extension Machine {
         guard !wasPutBack, world.controller.isPunctual || world.controller.putBacks < 2 else { return }
         if let known = watch.accepted[address], revision < known {
             world.fail(.forward, "\(name): \(address.path) went from \(known) to \(revision)")
+        }
+        if let floor = enrollment.floors[address], revision < floor {
+            world.fail(.forward, "\(name): \(address.path) is at \(revision), and it was enrolled with \(floor)")
         }
         watch.accepted[address] = max(watch.accepted[address] ?? .zero, revision)
     }

@@ -22,12 +22,14 @@ extension Machine {
             }
             guard
                 let duration = document.wish.duration,
-                let elapsed = watch.elapsed(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack),
+                let elapsed = watch.levelTimes.elapsed(
+                    key, at: runningTime, lost: watch.lostTime, mayBeginAnew: world.controller.wasPutBack),
                 elapsed >= duration * 1_000 + 2_000
             else { continue }
             // A change that something later had followed here has come back by a backup: its time begins anew.
-            let others = watch.wishes.seen[key.address] ?? [:]
-            if world.controller.wasPutBack, others.values.contains(where: { $0.change > key.change }) { continue }
+            if world.controller.wasPutBack, watch.wishes.latest[key.address].map({ $0 > key.change }) ?? false {
+                continue
+            }
             // A stricter level than the default may stay until it is certain what comes next.
             if app.logLevel <= .status, !watch.isCertain(app.id) { continue }
             world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")
@@ -50,13 +52,14 @@ extension Machine {
         {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
-        guard let (key, _) = decidingLevel(of: app) else { return watch.endLevel(of: app.id) }
+        guard let (key, _) = decidingLevel(of: app) else { return watch.levelTimes.end(of: app.id) }
         if now.attempt.outcome != .awaitingCode {
             if watch.wishes.typed.contains(key) { watch.wishes.taken.insert(key) }
         } else if watch.wishes.taken.contains(key), !world.controller.wasPutBack {
             world.fail(.codes, "\(name)/\(app.id): its code was typed, and it waits for it again")
         }
-        watch.beginLevel(key, at: runningTime, mayBeginAnew: world.controller.wasPutBack)
+        watch.levelTimes.begin(
+            key, at: runningTime, lost: watch.lostTime, mayBeginAnew: world.controller.wasPutBack)
         let isOver = now.attempt.outcome == .expired
         if isOver { watch.wishes.over.insert(key) }
         if now.attempt.outcome == .applied, !world.controller.wasPutBack, watch.wishes.over.contains(key) {
@@ -106,6 +109,8 @@ extension Watch {
         private(set) var documents: [Address: Document] = [:]
         /// All that ever came, by revision: one may be in force while the next one waits.
         private(set) var seen: [Address: [Int64: Document]] = [:]
+        /// The latest change of each address, also one that nobody can read.
+        private(set) var latest: [Address: Revision] = [:]
         var records: [AppID: PolicyRecord] = [:]
         /// Those whose time is over, and those whose code was typed.
         var over: Set<Key> = []
@@ -115,6 +120,7 @@ extension Watch {
 
         mutating func note(_ document: DesiredDocument?, at address: Address) {
             documents[address] = document.flatMap(Document.init)
+            if let document { latest[address] = max(latest[address] ?? .zero, document.change) }
             if let kept = documents[address] { seen[address, default: [:]][kept.revision] = kept }
         }
 

@@ -69,11 +69,15 @@ extension Schedule {
 
         fileprivate var kinds: [Action.Kind] {
             switch self {
-            case .restore: [.backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker, .retire]
+            case .restore:
+                [
+                    .backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker, .retire,
+                    .setControllerClock,
+                ]
             case .members: [.remove, .enroll, .clone, .cutDevice, .crashBroker, .unplug]
             case .registry: [.backUpController, .putBackController, .remove, .enroll, .crashBroker, .ageBroker]
             case .clones: [.image, .putBack, .clone, .crashAgent, .enroll]
-            case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker]
+            case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker, .enroll]
             case .disks: [.fillDisk, .fillControllerDisk, .crashAgent, .crashController]
             case .layers: [.request, .request, .request, .request]
             case .retiring: [.retire, .retire, .request, .crashAgent, .crashApp, .answer]

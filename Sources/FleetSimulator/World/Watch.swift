@@ -85,9 +85,7 @@ struct Watch {
     /// Of these, the policies of which they have the newest delivery in mind.
     private(set) var answers: [AppID: Set<Policy>] = [:]
     var wishes = LevelWishes()
-    /// The changes that decide about log levels, and since when each of them does.
-    private var decidingLevels: [AppID: LevelWishes.Key] = [:]
-    private var levelsSince: [LevelWishes.Key: (running: Int64, lost: Int64)] = [:]
+    var levelTimes = LevelTimes()
 
     /// In this moment.
     private(set) var isInContact = false
@@ -97,7 +95,7 @@ struct Watch {
     private(set) var contact: Contact?
     /// How long the device has run in the boots before this one.
     private(set) var earlierBoots: Int64
-    private var lostTime: Int64 = 0
+    private(set) var lostTime: Int64 = 0
     private var savedAt: Int64 = 0
 
     struct Request: Hashable {
@@ -221,27 +219,6 @@ struct Watch {
     }
 
     mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
-
-    /// - Parameter mayBeginAnew: A change that another one had replaced may have come back by a backup: then its time begins
-    ///   anew.
-    mutating func beginLevel(_ key: LevelWishes.Key, at running: Int64, mayBeginAnew: Bool) {
-        let isOther = decidingLevels.updateValue(key, forKey: key.app) != key
-        if levelsSince[key] == nil || isOther && mayBeginAnew { levelsSince[key] = (running, lostTime) }
-    }
-
-    mutating func endLevel(of app: AppID) { decidingLevels[app] = nil }
-
-    /// What stood there is gone, though it may decide for as long as that is not certain.
-    mutating func endLevels(at address: Address) {
-        wishes.note(nil, at: address)
-        decidingLevels = decidingLevels.filter { $0.value.address != address }
-    }
-
-    /// In milliseconds of running time, as far as the device knows.
-    func elapsed(_ key: LevelWishes.Key, at running: Int64, mayBeginAnew: Bool) -> Int64? {
-        if mayBeginAnew, decidingLevels[key.app] != key { return nil }
-        return levelsSince[key].map { running - $0.running - (lostTime - $0.lost) }
-    }
 
     /// How long, in milliseconds of running time, there has been no contact: at most, and as far as the device knows.
     func apart(_ contact: Contact, at running: Int64) -> (most: Int64, known: Int64) {

@@ -150,9 +150,13 @@ extension Counted {
         var mustBeLate = false
         if controller.isPunctual {
             // An operator may have been answered at the second time only.
-            // A retirement that is taken back, at whatever layer, is news as well.
+            // A retirement that is taken back, at whatever layer, is news as well. Of a layer that says nothing any more, it is
+            // to those whose layer it was.
             if mayBeLate, policy == .auth {
-                mayBeLate = try controller.lastIssued(to: device, status.app, .auth).map(isLongAgo) ?? true
+                let said = try controller.lastIssued(to: device, status.app, .auth) {
+                    $0.value != nil || $0.address == .desired(.all, status.app, .auth)
+                }
+                mayBeLate = said.map(isLongAgo) ?? true
             }
             mayBeLate = mayBeLate && classed.told.map { isLongAgo($0.advanced(bySeconds: -120)) } ?? true
             if let arrived = controller.watch.arrived[device] {
@@ -180,11 +184,13 @@ extension Counted {
 
 extension Controller {
     /// When something about a policy was last said, or taken back, on a layer that may speak to a device.
-    fileprivate func lastIssued(to device: DeviceID, _ app: AppID, _ policy: Policy) throws -> Timestamp? {
+    fileprivate func lastIssued(
+        to device: DeviceID, _ app: AppID, _ policy: Policy, where isMeant: (FleetStore.Wish) -> Bool = { _ in true }
+    ) throws -> Timestamp? {
         guard let aspect = policy.aspect else { return nil }
         let layers: [Layer] = try [.all, .device(device)] + store.groups(of: device).map { .group($0) }
         let addresses = Set(layers.map { Address.desired($0, app, aspect) })
-        return try store.wishes().filter { addresses.contains($0.address) }
+        return try store.wishes().filter { addresses.contains($0.address) && isMeant($0) }
             .compactMap { try DesiredDocument(payload: SignedDocument(wire: $0.wire).payload, in: SimulatedFleet.id) }
             .map(\.issuedAt).max()
     }

@@ -78,9 +78,11 @@ extension World {
         case .overwritten:
             guard !documents.isEmpty else { return }
             let topic = documents[noise.below(documents.count)].topic
-            let earlier = documents.filter { $0.topic == topic }
+            let earlier = documents.filter { $0.topic == topic }.map(\.payload)
+            let said = earlier[noise.below(earlier.count)]
+            // The last is the same signed text in another envelope.
             broker.overwrite(
-                topic, [earlier[noise.below(earlier.count)].payload, [], Array("{}".utf8)][noise.below(3)])
+                topic, [said, [], Array("{}".utf8), Array("{ ".utf8) + said.dropFirst()][noise.below(4)])
         case .supplanted:
             broker.overwrite(
                 config.topic(in: SimulatedFleet.id), forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead))

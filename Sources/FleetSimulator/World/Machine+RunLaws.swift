@@ -1,0 +1,50 @@
+import DeviceAgent
+import FleetProtocol
+
+/// The laws of what outlives a run of the agent.
+extension Machine {
+    /// An agent that ends in order has saved how long it ran: time that nobody knows of would be no time without contact.
+    func checkEnd(_ core: DeviceCore) {
+        let lost = core.state.running.total - disk.state.running.total
+        if lost > 1_000 { world.fail(.limits, "\(name) ends in order, and \(lost) ms of its time are not saved") }
+    }
+
+    /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.
+    func checkStart() {
+        guard let core else { return }
+        watch.noted = core.state.contact
+        let trust = try? TrustDocument(json: enrollment.trust.payload, limit: SignedDocument.maximumSize).version
+        if let trust, core.trust.version < trust {
+            world.fail(
+                .forward, "\(name) starts with the trust document \(core.trust.version), and was enrolled with \(trust)"
+            )
+        }
+        let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
+        for was in disk.state.apps.values {
+            let id = was.id
+            guard let now = core.state.apps[id], !isLimited else { continue }
+            for policy in Policy.allCases where policy != .logLevel && was[policy].value != now[policy].value {
+                world.fail(
+                    .continues,
+                    "\(name)/\(id): at the agent's start \(policy.rawValue) went from \(was[policy].value) to"
+                        + " \(now[policy].value)")
+            }
+        }
+    }
+
+    func checkDestruction(of app: AppID) {
+        watch.keys[app] = nil
+        // One that was retired and authorized in one moment gets new ones at once.
+        guard !watch.isMakingKeys.contains(app) else { return }
+        if let record = core?.state.apps[app], record.latch == nil, record.hasKeys, disk.keys[app] != nil {
+            world.fail(.keys, "\(name)/\(app): its keys are destroyed, and it is not retired")
+        }
+    }
+
+    func checkKeys(of app: AppID) {
+        if let known = watch.keys[app], known != disk.keys[app] {
+            world.fail(.keys, "\(name)/\(app): it has other keys than before")
+        }
+        watch.keys[app] = disk.keys[app]
+    }
+}
