@@ -557,6 +557,10 @@ struct DeviceTests {
         #expect(world.asksForEnrolments > before)
         world.handle(.enrolments([till: 2]))
         #expect(try state() == "unknown")
+        // What it said before that was still under way.
+        world.online(till)
+        world.report(.fresh(till, mail, at: world.now))
+        #expect(try state() == "unknown")
         world.online(till, incarnation: 2)
         #expect(try state() == "online")
     }

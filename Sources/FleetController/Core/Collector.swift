@@ -122,7 +122,7 @@ struct Collector {
         }
         advance(&device, presence.incarnation, presence.boot)
         let isNewConnection = device.connection != presence.connection
-        if !isRetained {
+        if !isRetained, !device.isReplaced {
             if isNewConnection || !device.wasOnline { device.since = now }
             device.state = session
         } else if isNewConnection || device.isOffline {
@@ -302,7 +302,7 @@ struct Collector {
 
     /// A device that speaks is there, unless its last word was that it leaves.
     private func heard(_ device: inout DeviceRow) {
-        guard device.state != session, !device.isOffline else { return }
+        guard device.state != session, !device.isOffline, !device.isReplaced else { return }
         if !device.wasOnline { device.since = now }
         device.state = session
     }

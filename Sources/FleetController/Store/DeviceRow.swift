@@ -24,6 +24,10 @@ struct DeviceRow: Hashable, Sendable {
     /// Whether the last that was heard of it is that it has left.
     var isOffline: Bool { state == Connectivity.offlineState }
 
+    /// Whether the home has enrolled another incarnation since: what this one has said was under way, and says nothing of who
+    /// is there.
+    var isReplaced: Bool { enrolled.map { incarnation < $0 } ?? false }
+
     func connectivity(in session: Int64) -> Connectivity { Connectivity(state: state, session: session) }
 
     /// Nothing is known of where it is until it is heard.

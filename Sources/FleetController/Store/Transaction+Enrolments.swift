@@ -49,6 +49,6 @@ extension DeviceRow {
         if warning == DeviceWarning.isNotEnrolled(name) { warning = nil }
         if given >= incarnation, warning == DeviceWarning.neverGivenOut(incarnation) { warning = nil }
         // What runs as an earlier one can connect no more, and the broker says no word of it.
-        if given > incarnation, wasOnline { becomeUnknown() }
+        if isReplaced, wasOnline { becomeUnknown() }
     }
 }

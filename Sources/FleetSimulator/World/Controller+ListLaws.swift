@@ -46,8 +46,7 @@ extension Controller {
         guard let name = row["device"]?.stringValue.flatMap({ DeviceID($0) }), let known = try store.device(name) else {
             return
         }
-        // Of who is there a hostile broker can say what it likes.
-        if let enrolled = known.enrolled, known.incarnation < enrolled, !world.areReportsReplayed {
+        if let enrolled = known.enrolled, known.incarnation < enrolled {
             world.fail(.presence, "\(name) is shown as connected, and was enrolled as \(enrolled) since")
         }
         guard isPunctual, isIdle, let machine = world.machines.first(where: { $0.id == name }),
