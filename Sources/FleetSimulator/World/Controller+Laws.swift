@@ -129,9 +129,10 @@ extension Controller {
             default: nil
             }
         guard let clock else { return }
-        if case .heartbeat? = Address(topic: topic, in: SimulatedFleet.id), let device = questions.late(of: enrolments)
-        {
-            world.fail(.ends, "\(device) is not asked again for what was cleared")
+        if case .heartbeat? = Address(topic: topic, in: SimulatedFleet.id) {
+            if let device = questions.late(of: enrolments) {
+                world.fail(.ends, "\(device) is not asked again for what was cleared")
+            }
         }
         if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id),
             let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,
@@ -143,6 +144,14 @@ extension Controller {
             world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
         }
         signed = (clock.epoch, clock.at)
+    }
+
+    /// Whatever is done to its clock, a heartbeat goes every minute: without one devices are out of contact.
+    func checkBeats(_ effects: [ControllerCore.Effect]) {
+        let silence = world.now - beatAt
+        guard phase == .serving, connection != nil, silence > 122_000 + beatDelay else { return }
+        let isBeating = effects.contains { if case .publish(Self.heartbeats, _, _) = $0 { true } else { false } }
+        if !isBeating { world.fail(.limits, "the controller has not been heard for \(silence) ms, and says nothing") }
     }
 
     /// Who is shown as connected has spoken, and who has spoken last is shown.

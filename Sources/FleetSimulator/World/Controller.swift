@@ -307,7 +307,8 @@ final class Controller: BusClient {
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
-        case .tick, .enrolments: break
+        case .tick: checkBeats(effects)
+        case .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects)

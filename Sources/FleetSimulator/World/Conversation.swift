@@ -128,6 +128,11 @@ struct Conversation {
     /// Whether that is said of what the app was told last.
     func isOfNewest(_ answer: Acknowledgement) -> Bool { newest[.policy(answer.policy)]?.number == answer.delivery }
 
+    /// Whether that is what the app was told last of its policy.
+    func isNewest(_ value: PolicyValue, of policy: Policy) -> Bool {
+        if case .policy(value, _)? = newest[.policy(policy)]?.delivery { true } else { false }
+    }
+
     private mutating func answered(_ answer: Acknowledgement) {
         let kind = DeliveryKind.policy(answer.policy)
         guard let told = newest[kind], isOfNewest(answer) else { return }

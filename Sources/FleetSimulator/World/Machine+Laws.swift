@@ -186,8 +186,10 @@ extension Machine {
         guard app.authReason != .outOfContact else { return }
         for policy in Policy.allCases where watch.answers[app.id]?.contains(policy) ?? false {
             let now = app[policy]
+            // It may have been told before that was so: then it has applied what it answers.
             guard now.applied != old[policy].applied, now.attempt.outcome == .rejected,
-                now.applied == now.attempt.revision
+                now.applied == now.attempt.revision,
+                watch.conversations[app.id]?.isNewest(now.value, of: policy) ?? false
             else { continue }
             world.fail(
                 .summary, "\(name)/\(app.id): \(policy.rawValue) of \(now.attempt.revision) is rejected, and applied")

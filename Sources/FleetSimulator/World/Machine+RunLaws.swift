@@ -19,6 +19,10 @@ extension Machine {
                 .forward, "\(name) starts with the trust document \(core.trust.version), and was enrolled with \(trust)"
             )
         }
+        for (address, floor) in enrollment.floors
+        where core.state.marks[address].map({ $0.revision < floor }) ?? true {
+            world.fail(.forward, "\(name) starts, and would take \(address.path) from before \(floor)")
+        }
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
         for was in disk.state.apps.values {
             let id = was.id

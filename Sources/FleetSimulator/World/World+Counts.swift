@@ -55,6 +55,10 @@ extension World {
         if !rest.isEmpty || !Set(named).isSubset(of: wanted) || Set(named).count != min(20, wanted.count) {
             fail(.summary, "progress waits for \(named), and really for \(wanted)")
         }
+        let online = try controller.store.onlineDevices()
+        if waiting.contains(where: { $0.isOnline != online.contains($0.who.device) }) {
+            fail(.summary, "progress names \(waiting), and online are \(online)")
+        }
         let isAwaySeen = waiting.drop(while: \.isOnline).contains(where: \.isOnline)
         if selectors.count == 1, isAwaySeen { fail(.summary, "progress names who is away before who is there") }
     }
