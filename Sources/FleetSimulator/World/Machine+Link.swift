@@ -29,13 +29,6 @@ extension Machine {
         post(.frame(LinkID(lastLink), .code(app, isRight ? Self.rightCode : "wrong")))
     }
 
-    /// Its status says that the app waits for a code: somebody may be there to type one.
-    func awaitsCode(_ app: AppID) {
-        guard world.noise.chance(40) else { return }
-        let isRight = world.noise.chance(60)
-        world.after(world.noise.milliseconds(10...10_000)) { [unowned self] in enterCode(for: app, isRight: isRight) }
-    }
-
     func refuse(_ app: AppID) { post(.registrationRefused(app, reason: "another user's process")) }
 
     /// A process that may be the app, by its user, says that it is, while another one is, and goes on before it has heard

@@ -290,7 +290,6 @@ final class Machine: BusClient {
             case .report(let status):
                 checkTold(status)
                 report(status)
-                if status[.logLevel].attempt.outcome == .awaitingCode { awaitsCode(status.app) }
             case .send(let link, let frame):
                 if case .codeResult = frame, codeLinks.remove(link.number) != nil {
                     post(.linkClosed(link))
@@ -312,9 +311,7 @@ final class Machine: BusClient {
                 later { $0.post(.displayed(link, id: number, true)) }
             case .checkCode(let check, let text, _):
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
-                // Deriving a key takes its time, and the level may be another one by then.
-                let time = world.noise.chance(30) ? world.noise.milliseconds(0...3_000) : world.delay()
-                later(by: time) { $0.post(.codeChecked(check, isRight: isRight)) }
+                later { $0.post(.codeChecked(check, isRight: isRight)) }
             case .log(let entry):
                 watch.noteRefusal(entry)
                 if entry.detail?.hasSuffix("was here with other content") == true, world.controller.wasPutBack {
@@ -327,9 +324,9 @@ final class Machine: BusClient {
     }
 
     /// Something that the process waits for.
-    func later(by time: Int64? = nil, _ body: @escaping (Machine) -> Void) {
+    func later(_ body: @escaping (Machine) -> Void) {
         let run = run
-        world.after(time ?? world.delay()) { [unowned self] in if self.run == run { body(self) } }
+        world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
     }
 
     /// The controller has lost what it had stored of these; nobody has them any more.
