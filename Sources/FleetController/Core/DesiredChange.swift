@@ -36,7 +36,7 @@ struct DesiredChange {
     }
 
     /// Notes that other layers speak to a device, or to the members of a group, than before.
-    mutating func layersMoved(of layer: Layer, app: AppID? = nil) { moved.insert(Place(layer: layer, app: app)) }
+    mutating func layersMoved(of layer: Layer) { moved.insert(Place(layer: layer, app: nil)) }
 
     /// Gives `content` the next revision and stores it in the place of what stands at `address`.
     ///
@@ -51,7 +51,7 @@ struct DesiredChange {
             content, at: address, revision: revision, change: revision, by: by, why: why, location: location)
         try transaction.put(document)
         try transaction.remember(document, replacing: old?.value)
-        if case .desired(let layer, let app, _) = address, old == nil || old?.isTombstone != document.isTombstone {
+        if case .desired(let layer, let app, _) = address, old?.isTombstone != document.isTombstone {
             moved.insert(Place(layer: layer, app: app, isOfUnknown: old == nil && document.isTombstone))
         }
         issued.append(document)

@@ -129,10 +129,8 @@ extension Controller {
             default: nil
             }
         guard let clock else { return }
-        if case .heartbeat? = Address(topic: topic, in: SimulatedFleet.id) {
-            if let device = questions.late(of: enrolments) {
-                world.fail(.ends, "\(device) is not asked again for what was cleared")
-            }
+        if topic == Self.heartbeats, let device = questions.late(of: enrolments) {
+            world.fail(.ends, "\(device) is not asked again for what was cleared")
         }
         if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id),
             let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,

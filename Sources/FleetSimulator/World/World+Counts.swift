@@ -153,7 +153,6 @@ extension Counted {
         var mayBeLate = since.map(isLongAgo) ?? true
         var mustBeLate = false
         if controller.isPunctual {
-            // An operator may have been answered at the second time only.
             // A retirement that is taken back, at whatever layer, is news as well. Of a layer that says nothing any more, it is
             // to those whose layer it was.
             if mayBeLate, policy == .auth {
@@ -162,6 +161,7 @@ extension Counted {
                 }
                 mayBeLate = said.map(isLongAgo) ?? true
             }
+            // An operator may have been answered at the second time only.
             mayBeLate = mayBeLate && classed.told.map { isLongAgo($0.advanced(bySeconds: -120)) } ?? true
             if let arrived = controller.watch.arrived[device] {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
