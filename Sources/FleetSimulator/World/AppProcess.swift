@@ -29,6 +29,8 @@ final class AppProcess {
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
     var watch = AppWatch()
+    /// The newest delivery of each kind that has come.
+    private var newestTold: [DeliveryKind: Int64] = [:]
     /// How often its earlier launches were said to be ready.
     private(set) var readiesBefore = 0
     /// The policies for which this installation, or the library for it, has answered.
@@ -181,6 +183,7 @@ final class AppProcess {
                 frame = .welcome(agent: agent, device: device, kept: .max)
             }
             frame = asText(frame)
+            if case .deliver(let number, let delivery) = frame { newestTold[delivery.kind] = number }
             run { $0.received(frame) }
         }
     }
@@ -278,7 +281,12 @@ final class AppProcess {
         machine.check(call, of: self)
         watch.begins(call)
         if call == .ready { wasReady = true }
-        if case .changed(_, let delivery) = call { called[delivery.kind] = delivery }
+        if case .changed(let number, let delivery) = call {
+            if let newest = newestTold[delivery.kind], number != newest {
+                world.fail(.quiet, "\(name) is called for \(number) of \(delivery), and \(newest) has come since")
+            }
+            called[delivery.kind] = delivery
+        }
         // In the middle of it.
         if !world.isCalm, world.noise.below(200) == 0 { return crash() }
         if case .changed(_, .policy(.auth, .selfRetired)) = call { isRetiring = false }

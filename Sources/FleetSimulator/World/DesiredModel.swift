@@ -77,6 +77,12 @@ struct DesiredModel {
         var priorities: [GroupID: Int64] = [:]
         let wishes = try store.wishes()
         for wish in wishes {
+            // Devices go by what is signed, and not by the columns beside it.
+            let read = try DesiredDocument(payload: SignedDocument(wire: wish.wire).payload, in: SimulatedFleet.id)
+            if read.change != wish.change || read.revision != wish.revision {
+                return
+                    "\(wish.address.path) is of change \(wish.change) at \(wish.revision), and is read as \(read.change) at \(read.revision)"
+            }
             guard let value = wish.value else { continue }
             switch wish.address {
             case .desired:
