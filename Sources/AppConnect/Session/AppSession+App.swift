@@ -65,7 +65,7 @@ extension AppSession {
     }
 
     /// The id under which `displayed` will come; nil when there is no agent to ask.
-    mutating func display(_ text: String) -> (Int64?, [Effect]) {
+    package mutating func display(_ text: String) -> (Int64?, [Effect]) {
         guard phase == .ready, connection == .open else { return (nil, []) }
         lastDisplay += 1
         displays.insert(lastDisplay)

@@ -13,7 +13,8 @@ extension AppProcess {
         ask { session in
             let other = AppID(unchecked: "a\(world.noise.below(3))")
             let requests: [DataRequest] = [
-                .copy, .print, .openIn(other), .openFrom(other), .openURL("u", other), .dragAndDrop(other),
+                .copy, .print, .openIn(other), .openFrom(other), .openURL("u", other), .openURL("u", nil),
+                .dragAndDrop(other),
             ]
             let request = requests[world.noise.below(requests.count)]
             let (isAllowed, effects) = try session.request(request)
@@ -44,10 +45,13 @@ extension AppProcess {
     }
 
     func display() {
-        guard let session, session.phase == .ready, session.connection == .open else { return }
-        lastDisplay += 1
-        displays.insert(lastDisplay)
-        send(.display(id: lastDisplay, text: "Look."))
+        run { session in
+            let isOpen = session.phase == .ready && session.connection == .open
+            let (id, effects) = session.display("Look.")
+            if let id { displays.insert(id) }
+            if (id != nil) != isOpen { world.fail(.quiet, "\(name): its text is \(isOpen ? "refused" : "taken")") }
+            return effects
+        }
     }
 
     func retire() {

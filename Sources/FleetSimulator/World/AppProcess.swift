@@ -23,7 +23,6 @@ final class AppProcess {
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
     var displays: Set<Int64> = []
-    var lastDisplay: Int64 = 0
     private let manner: Manner
     /// What this version of the app implements.
     private(set) var callbacks: Set<Callback>
@@ -81,6 +80,9 @@ final class AppProcess {
         try? session.start(
             as: Registration(
                 app: id, install: install, launch: .random(using: &world.noise), sdk: sdk, implements: callbacks))
+        if session.properties != .expectedInitial {
+            world.fail(.quiet, "\(name) begins with \(session.properties)")
+        }
         self.session = session
         world.say(name, "is launched")
         connect()
@@ -91,6 +93,7 @@ final class AppProcess {
         if !world.isCalm, world.noise.chance(20) { stop() }
         world.say(name, "dies")
         session = nil
+        displays = []
         closeLink()
         let launch = launch
         world.after(world.isCalm ? 10 : world.noise.milliseconds(10...5_000)) { [unowned self] in
@@ -149,7 +152,6 @@ final class AppProcess {
             }
         }
         link = number
-        displays = []
         run { $0.connected() }
         if !world.isCalm, world.noise.chance(5) { attempt() }
     }
@@ -178,7 +180,6 @@ final class AppProcess {
         world.after(lastDown - world.now) { [unowned self] in
             guard link == number else { return }
             var frame = frame
-            if case .displayed(let id, _) = frame { displays.remove(id) }
             if world.fault == .requestsNotRepeated, case .welcome(let agent, let device, _) = frame {
                 frame = .welcome(agent: agent, device: device, kept: .max)
             }
@@ -213,7 +214,7 @@ final class AppProcess {
                 // Behind what was said before.
                 world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
-            case .displayed: break
+            case .displayed(let id, _): displays.remove(id)
             }
         }
         if session?.connection == .open, watch.attemptsTold.count != watch.attempts {

@@ -111,7 +111,7 @@ struct Conversation {
         case .acknowledge(let answer): answered(answer)
         case .retire:
             // It has the defaults now, whatever it was told.
-            settled = settled.filter { AppProperties.initial.isSame($0.value) }
+            settled = settled.filter { AppProperties.expectedInitial.isSame($0.value) }
             newest = newest.filter { settled[$0.key] == $0.value.delivery }
             unstored = []
         default: break

@@ -3,7 +3,13 @@ import FleetProtocol
 /// Which changes decide about the log levels of a device's apps, and since when each of them does. Times are in milliseconds
 /// of running time, and of what was lost of that at reboots.
 struct LevelTimes {
+    private struct Place: Hashable {
+        let address: Address
+        let change: Revision
+    }
+
     private var deciding: [AppID: Watch.LevelWishes.Key] = [:]
+    private var received: [Place: Int64] = [:]
     private var since: [Watch.LevelWishes.Key: (running: Int64, lost: Int64)] = [:]
 
     /// - Parameter mayBeginAnew: A change that another one had replaced may have come back by a backup: then its time begins
@@ -22,5 +28,16 @@ struct LevelTimes {
     func elapsed(_ key: Watch.LevelWishes.Key, at running: Int64, lost: Int64, mayBeginAnew: Bool) -> Int64? {
         if mayBeginAnew, deciding[key.app] != key { return nil }
         return since[key].map { running - $0.running - (lost - $0.lost) }
+    }
+
+    /// A document has come, which may decide later.
+    mutating func receive(_ document: DesiredDocument, at address: Address, running: Int64) {
+        let place = Place(address: address, change: document.change)
+        if received[place] == nil { received[place] = running }
+    }
+
+    /// How long ago a change came, whatever the device has lost since.
+    func most(_ key: Watch.LevelWishes.Key, at running: Int64) -> Int64? {
+        received[Place(address: key.address, change: key.change)].map { running - $0 }
     }
 }

@@ -116,7 +116,7 @@ extension Machine {
         case .changed, .attempted, .activity:
             if !app.wasReady { world.fail(.quiet, "\(app.name): \(call) came before its ready") }
         }
-        if case .changed(_, let delivery) = call, app.isRetiring, !AppProperties.initial.isSame(delivery) {
+        if case .changed(_, let delivery) = call, app.isRetiring, !AppProperties.expectedInitial.isSame(delivery) {
             if case .policy(.auth, .selfRetired) = delivery { return }
             world.fail(.quiet, "\(app.name): it has retired itself, and is called for \(delivery)")
         }

@@ -27,7 +27,7 @@ extension Machine {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {
                 checkTold(app, in: changes)
-                check(app, isRetiring: retiring.contains(app.id))
+                check(app, isRetiring: retiring.contains(app.id), isAlone: events.count == 1)
             }
             if changes.contains(where: { if case .app = $0 { true } else { false } }) { checkWhitelists(core) }
         }
@@ -196,8 +196,22 @@ extension Machine {
         }
     }
 
-    /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
-    private func check(_ app: AppRecord, isRetiring: Bool) {
+    /// Of what cannot be read at all, what was in force before stays so.
+    private func checkUnreadable(_ app: AppRecord, was old: AppRecord) {
+        guard app.latch == old.latch else { return }
+        for policy in [Policy.config, .secureServices] where app[policy].attempt.outcome == .rejected {
+            guard app[policy].value != old[policy].value else { continue }
+            world.fail(
+                .barrier,
+                "\(name)/\(app.id): \(policy.rawValue) of \(app[policy].received) cannot be read, and went from "
+                    + "\(old[policy].value) to \(app[policy].value)")
+        }
+    }
+
+    /// - Parameters:
+    ///   - isRetiring: It has just retired itself; a later retirement may have taken the place of its own in this moment.
+    ///   - isAlone: It is so by one event.
+    private func check(_ app: AppRecord, isRetiring: Bool, isAlone: Bool) {
         let id = app.id
         if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.isCertain(id), !wasPutBack {
             world.fail(.barrier, "\(name)/\(id): unmanaged before barrier and hello")
@@ -215,20 +229,21 @@ extension Machine {
         if !isRetiring { checkApplied(app, was: old) }
         visit(old, app)
         checkOutOfContact(app, was: old)
+        if isAlone { checkUnreadable(app, was: old) }
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {
             watch.limitsSince[id] = world.now
         }
-        if app.logLevel.isSensitive, app.logLevel > old.logLevel, World.needsCode(id), !watch.codes.contains(id),
+        if app.logLevel.isExpectedToAsk, app.logLevel > old.logLevel, World.needsCode(id), !watch.codes.contains(id),
             !wasPutBack
         {
             world.fail(.codes, "\(name)/\(id): it logs at \(app.logLevel), and nobody has typed its code")
         }
         for policy in Policy.allCases {
             let (was, now) = (old[policy], app[policy])
-            if was.value != now.value, policy != .logLevel, !Self.isStricter(now.value, than: was.value),
-                !isOwn(now.value), app.latch?.reason != .selfRetired, !isRetiring, !watch.isCertain(id)
+            if was.value != now.value, !Self.isStricter(now.value, than: was.value),
+                !isOwn(now.value), !isOver(now), app.latch?.reason != .selfRetired, !isRetiring, !watch.isCertain(id)
             {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
@@ -270,6 +285,7 @@ extension Machine {
         let revision = document.revision
         watch.heard(revision)
         watch.wishes.note(document, at: address)
+        watch.levelTimes.receive(document, at: address, running: runningTime)
         checkForward(revision, at: address)
         if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
             world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")
@@ -282,6 +298,11 @@ extension Machine {
 
     private func sourceAspect(_ address: Address) -> Aspect? {
         if case .desired(_, _, let aspect) = address { aspect } else { nil }
+    }
+
+    /// A level that was for a time gives way to the default without anybody.
+    private func isOver(_ now: PolicyRecord) -> Bool {
+        if case .logLevel(let level) = now.value { now.attempt.outcome == .expired && level <= .status } else { false }
     }
 
     /// What a device decides without anybody: out of contact.

@@ -47,12 +47,12 @@ extension Machine {
             else { return nil }
             return change
         }
-        if let last = told.last, last.new > last.old, app.logLevel.isSensitive, World.needsCode(app.id),
+        if let last = told.last, last.new > last.old, app.logLevel.isExpectedToAsk, World.needsCode(app.id),
             !watch.wishes.isTyped(app.logLevel, for: app.id)
         {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
-        guard let (key, _) = decidingLevel(of: app) else { return watch.levelTimes.end(of: app.id) }
+        guard let (key, document) = decidingLevel(of: app) else { return watch.levelTimes.end(of: app.id) }
         if now.attempt.outcome != .awaitingCode {
             if watch.wishes.typed.contains(key) { watch.wishes.taken.insert(key) }
         } else if watch.wishes.taken.contains(key), !world.controller.wasPutBack {
@@ -61,6 +61,12 @@ extension Machine {
         watch.levelTimes.begin(
             key, at: runningTime, lost: watch.lostTime, mayBeginAnew: world.controller.wasPutBack)
         let isOver = now.attempt.outcome == .expired
+        if isOver, document.wish.notAfter == nil, let duration = document.wish.duration,
+            !world.controller.wasPutBack, !watch.wishes.over.contains(key),
+            let most = watch.levelTimes.most(key, at: runningTime), most < duration * 1_000 - 100
+        {
+            world.fail(.limits, "\(name)/\(app.id): its level has lasted for \(most) ms, and was for \(duration) s")
+        }
         if isOver { watch.wishes.over.insert(key) }
         if now.attempt.outcome == .applied, !world.controller.wasPutBack, watch.wishes.over.contains(key) {
             world.fail(.limits, "\(name)/\(app.id): a level that was over is in force again")

@@ -90,12 +90,12 @@ extension Machine {
         case (.secureServices(let old), .secureServices(let new)):
             (new.isLocked || !old.isLocked) && !isLater(new.offline?.blockAfter, old.offline?.blockAfter)
                 && !isLater(new.offline?.wipeAfter, old.offline?.wipeAfter)
-        // Written out: the product's own word for it would hide its mistakes.
         case (.auth(let old, _), .auth(let new, _)):
             old == new || old == .authorized || new == .retired
         case (.print(let old), .print(let new)): old == .authorized || new == .unauthorized
         case (.dragAndDrop(let old), .dragAndDrop(let new)):
             old == .allApps || new == .notAllowed || old == new
+        case (.logLevel(let old), .logLevel(let new)): new <= old
         default: false
         }
     }

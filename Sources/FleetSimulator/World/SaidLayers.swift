@@ -11,6 +11,8 @@ struct SaidLayers {
     private let device: DeviceID
     private var documents: [Address: Document] = [:]
     private(set) var groups: [GroupID] = []
+    /// Those that an older agent cannot read.
+    private var unknown: Set<Address> = []
 
     init(_ wishes: [FleetStore.Wish], of device: DeviceID, readBy older: OlderReader? = nil) {
         self.device = device
@@ -21,6 +23,7 @@ struct SaidLayers {
                 let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
                 !document.isTombstone
             else { continue }
+            if wire != wish.wire { unknown.insert(wish.address) }
             documents[wish.address] = (document.content, wish.revision, wish.change, document.issuedAt)
             switch (wish.address, document.content) {
             case (.membership(device), .membership(let groups)): self.groups = groups
@@ -45,12 +48,11 @@ struct SaidLayers {
         return (address, document.revision.number, document.issuedAt)
     }
 
-    /// Whether an older agent cannot read what the deciding document says about a policy.
+    /// Whether an older agent cannot read what the deciding document says about a policy; of data that leaves an app, that
+    /// is its pasteboard alone.
     func isUnknown(_ policy: Policy, of app: AppID) -> Bool {
-        guard let aspect = policy.aspect, case .aspect(let value)? = deciding(chain(of: app, aspect))?.1.value else {
-            return false
-        }
-        return value.problems[policy] != nil
+        guard let aspect = policy.aspect, let (address, _) = deciding(chain(of: app, aspect)) else { return false }
+        return unknown.contains(address) && (aspect != .dlp || policy == .pasteboard)
     }
 
     private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {
@@ -69,10 +71,10 @@ struct SaidLayers {
     func wish(
         _ policy: Policy, of record: AppRecord, _ authorized: [AppID], at wall: Timestamp
     ) -> (PolicyValue?, Address?, Int64) {
-        guard let aspect = policy.aspect else { return (.default(of: policy), nil, 0) }
+        guard let aspect = policy.aspect else { return (.expectedDefault(of: policy), nil, 0) }
         let found = chain(of: record.id, aspect)
         guard let (address, document) = deciding(found) else {
-            return (record.latch == nil ? .default(of: policy) : nil, nil, 0)
+            return (record.latch == nil ? .expectedDefault(of: policy) : nil, nil, 0)
         }
         let source: (Address?, Int64) = (address, document.revision.number)
         if policy == .logLevel { return (level(found.map(\.1.value), of: record, at: wall), source.0, source.1) }
@@ -80,7 +82,7 @@ struct SaidLayers {
         if let latch = record.latch, policy == .auth {
             // A layer that says retired gives the message, also when another cause came first; but not the app's own.
             // What nobody understands ends no retirement.
-            let isLater = document.change > latch.change && desired.problems[.auth] == nil
+            let isLater = document.change > latch.change && !unknown.contains(address)
             let isToldByLayers = isLater || isRetired(document.value) && latch.reason != .selfRetired
             return (
                 isToldByLayers ? value(policy, desired, authorized) : .auth(.retired, message: latch.message),
@@ -114,20 +116,20 @@ struct SaidLayers {
 
     /// Whether a person's code or a clock decides.
     private func isOpen(_ wish: LogLevelWish) -> Bool {
-        wish.code != nil && wish.level.isSensitive || wish.notAfter != nil
+        wish.code != nil && wish.level.isExpectedToAsk || wish.notAfter != nil
     }
 
     /// Those that last only for a time have passed. nil where a person's code decides, or a clock that was set back.
     private func level(
         _ documents: [DesiredDocument.Content], of record: AppRecord, at wall: Timestamp
     ) -> PolicyValue? {
-        if record.latch?.reason == .selfRetired { return .default(of: .logLevel) }
+        if record.latch?.reason == .selfRetired { return .expectedDefault(of: .logLevel) }
         for case .aspect(let value) in documents {
             guard case .logLevel(let wish) = value.content else { return nil }
             if isPassed(wish, at: wall) { continue }
             return isOpen(wish) ? nil : .logLevel(wish.level)
         }
-        return .default(of: .logLevel)
+        return .expectedDefault(of: .logLevel)
     }
 
     private func isRetired(_ content: DesiredDocument.Content) -> Bool {

@@ -160,7 +160,7 @@ struct Watch {
                 guard isNew, case .logLevel(let change) = event.body else { continue }
                 let level = levels[change.header.app] ?? .status
                 if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
-                if change.new > change.old, change.new.isSensitive, change.why == .policy,
+                if change.new > change.old, change.new.isExpectedToAsk, change.why == .policy,
                     World.needsCode(change.header.app)
                 {
                     problem = "\(change.header.app) logs at \(change.new) by its code, and that is not told"
@@ -286,7 +286,7 @@ struct Watch {
             // One that has retired itself meanwhile takes nothing before it has said so.
             shown[app.id] = app.session?.properties.authReason == .selfRetired ? nil : app.session?.properties
         case .retire:
-            shown[app.id] = AppProperties.initial
+            shown[app.id] = AppProperties.expectedInitial
             shown[app.id]?[.auth] = .auth(.retired, message: "")
         default: break
         }

@@ -162,7 +162,8 @@ extension World {
             let request = ApplyRequest(changes: changes, why: why, isAgain: manner.chance(10))
             // It is refused for this alone.
             let isAlone = !isStale && changes.dropFirst().allSatisfy { $0.basedOn == nil }
-            person.ask(.apply, json(request), basedOn: isAlone ? basedOn.map { (address, $0) } : nil)
+            let read = ApplyRequest(changes: changes.map(\.asRead), why: why, isAgain: request.isAgain)
+            person.ask(.apply, json(request, readAs: read), basedOn: isAlone ? basedOn.map { (address, $0) } : nil)
         case .delete(let app, let place):
             let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
             let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)
@@ -202,8 +203,16 @@ extension World {
             layer: any.chance(30) ? selector.layer : nil)
     }
 
-    private func json(_ value: some JSONWritable) -> JSONValue {
-        (try? JSONValue(json: value.json, limit: Request.maximumSize)) ?? .null
+    /// - Parameter expected: What a reader makes of it, where that is not the same.
+    private func json<Value: JSONCodable & Equatable>(_ value: Value, readAs expected: Value? = nil) -> JSONValue {
+        do {
+            let read = try Value(json: value.json, limit: Request.maximumSize)
+            if read != expected ?? value { fail(.total, "\(value.jsonText) is read as \(read)") }
+            return try JSONValue(json: value.json, limit: Request.maximumSize)
+        } catch {
+            fail(.total, "\(value.jsonText) cannot be read: \(error)")
+            return .null
+        }
     }
 
     func appID(_ number: Int) -> AppID { AppID(unchecked: "a\(number)") }

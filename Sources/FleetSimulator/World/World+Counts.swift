@@ -92,7 +92,7 @@ extension World {
                     report.source == wanted?.source && report.received == revision
                     && report.attempt.revision == revision
                 let outcome = isAbout ? report.attempt.outcome : .pending
-                real[status.app, default: CountedApp()].policies[policy, default: Counted()].outcomes.count(outcome)
+                real[status.app, default: CountedApp()].policies[policy, default: Counted()].outcomes.expect(outcome)
                 guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
                 real[status.app]?.waiting.insert(
                     .init(device: status.device, app: status.app, policy: policy))
@@ -110,7 +110,7 @@ extension World {
                 var real = Counted()
                 for machine in machines where !machine.isRemoved {
                     if let report = machine.core?.state.apps[app]?[row.policy] {
-                        real.outcomes.count(report.attempt.outcome)
+                        real.outcomes.expect(report.attempt.outcome)
                     }
                 }
                 let waiting = real.outcomes.delivered + real.outcomes.pending
