@@ -43,6 +43,27 @@ struct LogLevelTests {
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
 
+    @Test("a level that came for an app that has retired itself waits for certainty when a document retires it too")
+    func selfRetired() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.handle(.frame(link, .retire()))
+        try device.disconnect()
+        try device.restart()
+        device.underWay = []
+        try device.connect()
+        let (level, auth) = (Address.desired(.all, mail, .logLevel), Address.desired(.all, mail, .auth))
+        try device.say(level, try device.fleet.document(level, .level(LogLevelWish(level: .info))))
+        try device.say(auth, try device.fleet.document(auth, .auth(.retired)))
+        #expect(try device.status(mail).authReason == .policy)
+        #expect(try device.status(mail).logLevel == .status)
+        try device.disconnect()
+        device.underWay = nil
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .info)
+    }
+
     @Test("a newer document that is not certain yet makes the level before it no longer, and is followed once it is")
     func newerWaits() throws {
         var device = try TestDevice()

@@ -14,8 +14,9 @@ extension DeviceCore {
     }
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
-    mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now) {
-        let clocks = clocks(of: app, documents, mayLoosen: mayLoosen, at: now)
+    mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], _ isCertain: Bool, at now: Now) {
+        // Of what has come, an app that has retired itself has the default; it may be released by something else.
+        let clocks = clocks(of: app, documents, isCertain: isCertain, at: now)
         var isEnding = documents.contains { document in
             guard let old = app.levelClocks[document.address], let new = clocks[document.address] else { return false }
             return new.isOver && !old.isOver || new.change == old.change && new.said == nil && old.said != nil
@@ -31,7 +32,7 @@ extension DeviceCore {
         if isSettled(app, .logLevel, next.decision) { return }
         let current = app[.logLevel]
         let isSameDocument = next.decision.source == current.decidedBy && next.decision.revision == current.received
-        if !mayLoosen, !isSameDocument {
+        if !isCertain, !app.isSelfRetired, !isSameDocument {
             if isOver {
                 next = LevelDecision(decision: Decision(expired: current))
                 isEnding = true
@@ -63,7 +64,7 @@ extension DeviceCore {
     /// When each document's time began, and what it says; kept while its `change` is the same, also while the device is out of
     /// the group that it speaks to.
     private func clocks(
-        of app: AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now
+        of app: AppRecord, _ documents: [KeptDocument], isCertain: Bool, at now: Now
     ) -> [Address: AppRecord.LevelClock] {
         guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
         var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
@@ -84,7 +85,7 @@ extension DeviceCore {
                 } else if wish.neededCode == nil || clock.isCodeAccepted {
                     // Whoever types a code has it from somebody who has confirmed the level.
                     let isStricter = own.level < app.logLevel || own.isWithin(clock.said)
-                    if mayLoosen || clock.isCodeAccepted || isStricter { clock.said = own }
+                    if isCertain || clock.isCodeAccepted || isStricter { clock.said = own }
                 } else if clock.said?.level.isSensitive == true {
                     clock.said = nil
                 }

@@ -78,7 +78,7 @@ extension DeviceCore {
             if !isTaken { takeKept(policy, &app, wishes, at: now) }
         }
         if aspect == nil || aspect == .logLevel {
-            settleLogLevel(&app, wishes[.logLevel], mayLoosen: mayLoosen, at: now)
+            settleLogLevel(&app, wishes[.logLevel], isCertain, at: now)
         }
         let isLocked = app.secureServices.isLocked
         if isLocked != wasLocked { keep(isLocked ? .locked : .unlocked, of: id, at: now) }

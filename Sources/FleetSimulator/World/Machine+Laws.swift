@@ -22,6 +22,8 @@ extension Machine {
                 }
             })
         watch.noteAnswers(events)
+        watch.codesTyped = Set(
+            events.compactMap { if case .codeChecked(let check, true) = $0 { check.app } else { nil } })
         checkLevelTimes(core, events)
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
@@ -242,8 +244,9 @@ extension Machine {
         }
         for policy in Policy.allCases {
             let (was, now) = (old[policy], app[policy])
-            if was.value != now.value, !Self.isStricter(now.value, than: was.value),
-                !isOwn(now.value), !isOver(now), app.latch?.reason != .selfRetired, !isRetiring, !watch.isCertain(id)
+            if was.value != now.value, !Self.isStricter(now.value, than: was.value), !isOwn(now.value),
+                !isOwnLevel(now, isCode: watch.codesTyped.contains(id)), app.latch?.reason != .selfRetired,
+                !isRetiring, !watch.isCertain(id)
             {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
@@ -300,9 +303,11 @@ extension Machine {
         if case .desired(_, _, let aspect) = address { aspect } else { nil }
     }
 
-    /// A level that was for a time gives way to the default without anybody.
-    private func isOver(_ now: PolicyRecord) -> Bool {
-        if case .logLevel(let level) = now.value { now.attempt.outcome == .expired && level <= .status } else { false }
+    /// A level that was for a time gives way without anybody, to what was there before or the default; and who types a code
+    /// has it from somebody who has confirmed the level.
+    private func isOwnLevel(_ now: PolicyRecord, isCode: Bool) -> Bool {
+        guard case .logLevel(let level) = now.value else { return false }
+        return level <= .status || now.attempt.outcome == .expired || isCode
     }
 
     /// What a device decides without anybody: out of contact.

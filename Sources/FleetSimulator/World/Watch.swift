@@ -52,8 +52,9 @@ struct Watch {
     var isMakingKeys: Set<AppID> = []
     /// The version that the device has stored.
     private(set) var trust: Int64 = 0
-    /// Apps for which the right code has been typed.
+    /// Apps for which the right code has been typed; and those for which it is in this moment.
     var codes: Set<AppID> = []
+    var codesTyped: Set<AppID> = []
     /// What each app has been shown: what it has, or will have when nothing is lost.
     var shown: [AppID: AppProperties] = [:]
     /// What every auth document that came says, by app and by when it was changed.
