@@ -43,18 +43,22 @@ struct LogLevelTests {
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
 
-    @Test("a level that came for an app that has retired itself waits for certainty when a document retires it too")
-    func selfRetired() throws {
+    @Test(
+        "the level of an app that has retired itself waits for certainty when a document retires it too",
+        arguments: [false, true])
+    func selfRetired(isKnown: Bool) throws {
         var device = try TestDevice()
         try device.connect()
         let link = try device.launch(mail)
+        if isKnown { try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info))) }
         try device.handle(.frame(link, .retire()))
+        #expect(try device.status(mail).logLevel == .status)
         try device.disconnect()
         try device.restart()
         device.underWay = []
         try device.connect()
         let (level, auth) = (Address.desired(.all, mail, .logLevel), Address.desired(.all, mail, .auth))
-        try device.say(level, try device.fleet.document(level, .level(LogLevelWish(level: .info))))
+        if !isKnown { try device.say(level, try device.fleet.document(level, .level(LogLevelWish(level: .info)))) }
         try device.say(auth, try device.fleet.document(auth, .auth(.retired)))
         #expect(try device.status(mail).authReason == .policy)
         #expect(try device.status(mail).logLevel == .status)

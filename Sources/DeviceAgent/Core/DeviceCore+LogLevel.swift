@@ -15,10 +15,10 @@ extension DeviceCore {
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
     mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], _ isCertain: Bool, at now: Now) {
-        // Of what has come, an app that has retired itself has the default; it may be released by something else.
         let clocks = clocks(of: app, documents, isCertain: isCertain, at: now)
         var isEnding = documents.contains { document in
-            guard let old = app.levelClocks[document.address], let new = clocks[document.address] else { return false }
+            guard !app.isSelfRetired, let old = app.levelClocks[document.address], let new = clocks[document.address]
+            else { return false }
             return new.isOver && !old.isOver || new.change == old.change && new.said == nil && old.said != nil
         }
         let isOver = isOver(app, documents, clocks, at: now)
@@ -68,7 +68,8 @@ extension DeviceCore {
     ) -> [Address: AppRecord.LevelClock] {
         guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
         var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
-        let speaking = Set(documents.map(\.address))
+        // Nothing speaks to an app that has retired itself; what is released from that waits for certainty.
+        let speaking = app.isSelfRetired ? [] : Set(documents.map(\.address))
         for address in clocks.keys where !speaking.contains(address) { clocks[address]?.said = nil }
         for document in documents {
             let old = clocks[document.address]
@@ -80,7 +81,7 @@ extension DeviceCore {
             if let wish = document.levelWish {
                 let own = AppRecord.LevelClock.Said(wish, from: clock.start)
                 if own.isOver(state.running.total, now.wall) { clock.isOver = true }
-                if clock.isOver {
+                if clock.isOver || app.isSelfRetired {
                     clock.said = nil
                 } else if wish.neededCode == nil || clock.isCodeAccepted {
                     // Whoever types a code has it from somebody who has confirmed the level.
