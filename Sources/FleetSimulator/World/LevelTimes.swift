@@ -9,7 +9,8 @@ struct LevelTimes {
     }
 
     private var deciding: [AppID: Watch.LevelWishes.Key] = [:]
-    private var received: [Place: Int64] = [:]
+    /// When each change came; nil for one that was there already.
+    private var received: [Place: Int64?] = [:]
     private var since: [Watch.LevelWishes.Key: (running: Int64, lost: Int64)] = [:]
 
     /// - Parameter mayBeginAnew: A change that another one had replaced may have come back by a backup: then its time begins
@@ -30,14 +31,15 @@ struct LevelTimes {
         return since[key].map { running - $0.running - (lost - $0.lost) }
     }
 
-    /// A document has come, which may decide later.
-    mutating func receive(_ document: DesiredDocument, at address: Address, running: Int64) {
-        let place = Place(address: address, change: document.change)
-        if received[place] == nil { received[place] = running }
+    /// A change has come, which may decide later.
+    mutating func receive(_ change: Revision, at address: Address, running: Int64?) {
+        let place = Place(address: address, change: change)
+        if received[place] == nil { received[place] = .some(running) }
     }
 
     /// How long ago a change came, whatever the device has lost since.
     func most(_ key: Watch.LevelWishes.Key, at running: Int64) -> Int64? {
-        received[Place(address: key.address, change: key.change)].map { running - $0 }
+        guard let since = received[Place(address: key.address, change: key.change)] ?? nil else { return nil }
+        return running - since
     }
 }

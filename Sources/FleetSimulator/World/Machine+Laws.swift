@@ -288,7 +288,7 @@ extension Machine {
         let revision = document.revision
         watch.heard(revision)
         watch.wishes.note(document, at: address)
-        watch.levelTimes.receive(document, at: address, running: runningTime)
+        watch.levelTimes.receive(document.change, at: address, running: runningTime)
         checkForward(revision, at: address)
         if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
             world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")

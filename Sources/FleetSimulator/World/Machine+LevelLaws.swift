@@ -58,8 +58,15 @@ extension Machine {
         } else if watch.wishes.taken.contains(key), !world.controller.wasPutBack {
             world.fail(.codes, "\(name)/\(app.id): its code was typed, and it waits for it again")
         }
-        watch.levelTimes.begin(
-            key, at: runningTime, lost: watch.lostTime, mayBeginAnew: world.controller.wasPutBack)
+        if watch.wishes.documents[key.address] == nil {
+            watch.levelTimes.end(of: app.id)
+        } else {
+            watch.levelTimes.begin(
+                key, at: runningTime, lost: watch.lostTime, mayBeginAnew: world.controller.wasPutBack)
+        }
+        if let last = told.last, now.attempt.outcome == .applied, app.logLevel == document.wish.level {
+            checkEnd(last, of: key, document.wish)
+        }
         let isOver = now.attempt.outcome == .expired
         if isOver, document.wish.notAfter == nil, let duration = document.wish.duration,
             !world.controller.wasPutBack, !watch.wishes.over.contains(key),
@@ -75,6 +82,30 @@ extension Machine {
             !told.isEmpty, !told.contains(where: { $0.why == .expired })
         {
             world.fail(.kept, "\(name)/\(app.id): a level has expired, and no change says so")
+        }
+    }
+
+    /// A level is said to end when its document lets it, counted from when that came.
+    private func checkEnd(_ change: LogLevelChange, of key: Watch.LevelWishes.Key, _ wish: LogLevelWish) {
+        guard !world.controller.wasPutBack,
+            let least = watch.levelTimes.elapsed(key, at: runningTime, lost: watch.lostTime, mayBeginAnew: false),
+            let most = watch.levelTimes.most(key, at: runningTime)
+        else { return }
+        func end(after elapsed: Int64) -> Timestamp? {
+            let ends = [
+                wish.duration.map { Timestamp(milliseconds: change.header.at.milliseconds + $0 * 1_000 - elapsed) },
+                wish.notAfter,
+            ]
+            return ends.compactMap(\.self).min()
+        }
+        let (first, last) = (end(after: most + 1_000), end(after: least - 1_000))
+        let isRight =
+            if let first, let last, let until = change.until { first <= until && until <= last } else {
+                first == nil && change.until == nil
+            }
+        if !isRight {
+            let told = change.until?.description ?? "for good"
+            world.fail(.limits, "\(name)/\(key.app): its level is said to be until \(told), and was \(wish)")
         }
     }
 

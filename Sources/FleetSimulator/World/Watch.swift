@@ -142,7 +142,9 @@ struct Watch {
         }
         for app in state.apps.values {
             requests.formUnion((0..<app.kept).map { Request(launch: app.launch, number: $0 + 1) })
-            for (address, clock) in app.levelClocks where clock.isCodeAccepted {
+            for (address, clock) in app.levelClocks {
+                levelTimes.receive(clock.change, at: address, running: nil)
+                guard clock.isCodeAccepted else { continue }
                 wishes.typed.insert(LevelWishes.Key(app: app.id, address: address, change: clock.change))
             }
         }
