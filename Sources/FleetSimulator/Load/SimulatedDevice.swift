@@ -166,7 +166,7 @@ final class SimulatedDevice {
         if !wasReady, apps[index].isReady {
             meter.counters.ready += 1
             isReady = apps.allSatisfy(\.isReady)
-            if isReady { meter.counters.readyDevices += 1 }
+            if isReady { meter.deviceIsReady() }
         }
         guard !frames.isEmpty else { return }
         if let delay = meter.answers.delay(using: &meter.generator) {
@@ -237,6 +237,12 @@ final class LoadMeter {
     init(_ answers: AppAnswers, seed: UInt64) {
         self.answers = answers
         generator = SplitMix64(seed: seed)
+    }
+
+    func deviceIsReady() {
+        counters.readyDevices += 1
+        // What it took to get there is not needed again.
+        if counters.readyDevices == counters.devices { ProcessUsage.trim() }
     }
 
     func fail(_ reason: String) {
