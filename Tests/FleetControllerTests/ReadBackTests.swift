@@ -183,6 +183,33 @@ struct ReadBackTests {
         #expect(try restored.core.store.latest().epoch == 9_000_000_001)
     }
 
+    @Test("what a withdrawn key has signed is signed again, once, as the change that it was; what counts still is left")
+    func withdrawnKey() throws {
+        let world = try world()
+        try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all","aspect":"auth"}]}"#)
+        let (config, auth) = (Address.desired(.all, mail, .config), Address.desired(.all, mail, .auth))
+        let old = try #require(world.document(config))
+        let (key, next) = (world.identity.signingKey, try SigningKey())
+        let rotated = try world.renewed(2, [next, key])
+        rotated.connect()
+        #expect(rotated.document(config)?.revision == old.revision)
+        let withdrawn = try rotated.renewed(3, [next])
+        withdrawn.connect()
+        let new = try #require(withdrawn.document(config))
+        #expect(new.revision > old.revision)
+        #expect(new.change == old.change)
+        #expect(new.content == old.content)
+        #expect(withdrawn.document(auth)?.isTombstone == true)
+        for address in [config, auth] {
+            let wire = try #require(withdrawn.retained[withdrawn.identity.topic(address)])
+            #expect(try SignedDocument(wire: wire).isSigned(by: next.publicKey))
+        }
+        withdrawn.connect()
+        let again = try withdrawn.renewed(3, [next])
+        again.connect()
+        #expect(again.document(config)?.revision == new.revision)
+    }
+
     @Test("what a removed device says, or has left at the broker, stops nothing, whatever it claims to know")
     func newerRemoved() throws {
         let world = try world()

@@ -37,16 +37,31 @@ final class World {
         } else {
             let key = try SigningKey()
             let fleet = RandomID.random()
-            let trust = TrustDocument(
-                fleet: fleet, fleetID: Self.fleetID, version: 1, issuedAt: Self.start, keys: [key.publicKey])
-            identity = try FleetIdentity(
-                fleetID: Self.fleetID, fleet: fleet, signingKey: key,
-                trustWire: SignedDocument(signing: trust.json, as: .trust, with: rootKey).wire)
+            identity = try Self.identity(of: fleet, 1, [key], rootKey)
         }
         store = try given ?? path.map { try FleetStore(path: $0) } ?? FleetStore()
         core = try ControllerCore(
             store: store, identity: identity, instance: .random(), noted: noted, isRestoring: isRestoring,
             startedAt: Self.start)
+    }
+
+    /// Of which the first key signs, and all are trusted.
+    private static func identity(
+        of fleet: RandomID, _ version: Int64, _ keys: [SigningKey], _ rootKey: SigningKey
+    ) throws -> FleetIdentity {
+        let trust = TrustDocument(
+            fleet: fleet, fleetID: fleetID, version: version, issuedAt: start, keys: keys.map(\.publicKey))
+        return try FleetIdentity(
+            fleetID: fleetID, fleet: fleet, signingKey: keys[0],
+            trustWire: SignedDocument(signing: trust.json, as: .trust, with: rootKey).wire)
+    }
+
+    /// The same controller, as it starts when the root key has said that from now on these are the fleet's keys.
+    func renewed(_ version: Int64, _ keys: [SigningKey]) throws -> World {
+        let world = try World(identity: Self.identity(of: identity.fleet, version, keys, rootKey), store: store)
+        world.retained = retained
+        world.now = now
+        return world
     }
 
     /// The controller's process dies and comes back over the same file.

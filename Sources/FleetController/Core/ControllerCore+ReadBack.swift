@@ -42,7 +42,7 @@ extension ControllerCore {
         } else if let newest = readBack.newest {
             return stop(seeing: "\(newest.topic) is at revision \(newest.revision)", &turn)
         } else {
-            repairs = try withdraw(readBack.unknown, &turn)
+            repairs = try withdraw(readBack.unknown, &turn) + replaceWithdrawnSignatures(&turn)
         }
         phase = .serving(Serving())
         var count = readBack.foreign.count
@@ -120,12 +120,29 @@ extension ControllerCore {
             return change.issued
         }
         isRestoring = false
+        areSignaturesTrusted = true
         let latest = try store.transaction { try $0.latest() }
         turn.log(
             .notice, "began a new epoch after a restore",
             [
                 "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued.count)",
             ])
+        return issued
+    }
+
+    /// Once in a run: the trust document is the same for as long as it lasts.
+    private mutating func replaceWithdrawnSignatures(_ turn: inout Turn) throws -> [StoredDocument] {
+        guard !areSignaturesTrusted else { return [] }
+        let issued = try store.transaction { transaction in
+            var change = DesiredChange(transaction, identity, by: User.controller.text, why: nil, now: turn.now)
+            try change.replaceWithdrawnSignatures()
+            try change.finish()
+            return change.issued
+        }
+        areSignaturesTrusted = true
+        if !issued.isEmpty {
+            turn.log(.notice, "signed again what a withdrawn key had signed", ["documents": "\(issued.count)"])
+        }
         return issued
     }
 

@@ -13,6 +13,8 @@ package struct ControllerCore: ~Copyable {
     var phase = Phase.offline
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
     var isRestoring: Bool
+    /// Whether all that is stored is known to be signed with keys that count.
+    var areSignaturesTrusted = false
     /// How far the store is known to have come, as it was noted beside it.
     private(set) var noted: StorePosition?
     /// The incarnations that the home has given out, as far as it was asked.

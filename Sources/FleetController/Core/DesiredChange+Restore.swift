@@ -17,16 +17,30 @@ extension DesiredChange {
         let epoch = max(latest.epoch + 1, seen.epoch + 1, now.milliseconds / 1_000)
         let number = max(latest.number, seen.number, now.milliseconds - Self.origin)
         try transaction.advance(to: Revision(epoch: epoch, number: number + Self.restoreGap))
+        try reissue(through: latest)
+        for address in unknown where try transaction.document(at: address) == nil {
+            try issue(.tombstone, at: address)
+        }
+    }
+
+    /// Signs again, as the changes that they were, what was signed with a key that has been withdrawn since: no device that
+    /// knows of that would believe it.
+    mutating func replaceWithdrawnSignatures() throws {
+        try reissue(through: try transaction.latest()) { [identity] document in
+            try identity.trust.key(SignedDocument(wire: document.wire).keyID) == nil
+        }
+    }
+
+    private mutating func reissue(
+        through latest: Revision, where isMeant: (StoredDocument) throws -> Bool = { _ in true }
+    ) throws {
         var last: Int64 = 0
         while true {
             let page = try transaction.documents(after: last, limit: 500)
                 .filter { $0.revision.number <= latest.number }
-            guard let end = page.last?.revision.number else { break }
-            for document in page { try reissue(document) }
+            guard let end = page.last?.revision.number else { return }
+            for document in page where try isMeant(document) { try reissue(document) }
             last = end
-        }
-        for address in unknown where try transaction.document(at: address) == nil {
-            try issue(.tombstone, at: address)
         }
     }
 }

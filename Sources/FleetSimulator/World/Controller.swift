@@ -168,7 +168,7 @@ final class Controller: BusClient {
 
     func kill() { crash() }
 
-    /// The home has a newer trust document, and from the second time on signs with the newer key.
+    /// The home has a newer trust document, and from the second time on signs with the newer key; the third withdraws the older one.
     func renewTrust() {
         guard renewals + 1 < world.fleet.identities.count else { return }
         renewals += 1

@@ -15,7 +15,7 @@ struct SimulatedFleet: Sendable {
     let signingKey: SigningKey
     let strangerKey: SigningKey
     let nextKey: SigningKey
-    /// As the root key has renewed them: a further key is trusted, then it signs.
+    /// As the root key has renewed them: a further key is trusted, then it signs, then the first one is withdrawn.
     let identities: [FleetIdentity]
     private let signingKeys: [VerifyingKey]
     /// The trust document, and its renewals.
@@ -32,7 +32,7 @@ struct SimulatedFleet: Sendable {
         signingKey = try SigningKey(secret: [UInt8](repeating: 2, count: 32))
         strangerKey = try SigningKey(secret: [UInt8](repeating: 3, count: 32))
         nextKey = try SigningKey(secret: [UInt8](repeating: 4, count: 32))
-        let stages = [[signingKey], [signingKey, nextKey], [nextKey, signingKey]]
+        let stages = [[signingKey], [signingKey, nextKey], [nextKey, signingKey], [nextKey]]
         var wires: [SignedDocument] = []
         for (index, keys) in stages.enumerated() {
             let document = TrustDocument(

@@ -17,7 +17,7 @@ extension World {
                 Aspect.allCases.map { Address.desired(layer, appID(0), $0) }
             }
             for address in ([config] + others).prefix(count) {
-                let wire = forged(at: address, fleet.uuid, fleet.strangerKey, Self.farAhead)
+                let wire = forged(at: address, fleet.uuid, untrustedKey(of: machine), Self.farAhead)
                 machine.shown(address.topic(in: SimulatedFleet.id), wire)
             }
         case .otherFleet:
@@ -129,6 +129,12 @@ extension World {
         let forged = Self.replacingPayload(of: wire, by: String(decoding: payload, as: UTF8.self)).json
         machine.watch.forged.insert(forged)
         machine.shown(topic, forged)
+    }
+
+    /// A stranger's, or one that counted once and has been withdrawn since, as the device knows.
+    private func untrustedKey(of machine: Machine) -> SigningKey {
+        let isWithdrawn = machine.core.map { $0.trust.key(fleet.signingKey.publicKey.id) == nil } ?? false
+        return isWithdrawn && noise.chance(50) ? fleet.signingKey : fleet.strangerKey
     }
 
     private static let farAhead = Revision(epoch: 1, number: 1 << 40)
