@@ -218,16 +218,18 @@ extension Controller {
 
     /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose
     /// time is over.
-    func checkAnswers(_ effects: [ControllerCore.Effect]) {
+    func checkAnswers(_ effects: [ControllerCore.Effect], _ before: Set<DeviceID>) {
         var isChanged = false
+        let isAnswering = effects.contains(where: Self.isResponse)
+        let strangers = DesiredModel.Strangers(before: before, after: isAnswering ? strangers : [])
         for case .publish(let topic, let payload, _) in effects where topic.hasPrefix(Self.responses) {
             guard let response = try? Response(json: payload, limit: Response.maximumSize),
                 let request = asked[response.id]
             else { continue }
             do {
-                if let problem = try desired.answered(response, to: request.verb, request.body, of: request.user) {
-                    world.fail(.answered, problem)
-                }
+                let problem = try desired.answered(
+                    response, to: request.verb, request.body, of: request.user, strangers: strangers)
+                if let problem { world.fail(.answered, problem) }
             } catch {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
@@ -249,6 +251,18 @@ extension Controller {
         // Nobody is late with what was just said. One that stops has read no further.
         let isStopping = effects.contains { if case .stop = $0 { true } else { false } }
         if world.now % 4 == 0, !isStopping { world.checkCounts() }
+    }
+
+    /// Devices that the store has never heard of.
+    private var strangers: Set<DeviceID> {
+        Set(world.machines.map(\.id).filter { (try? store.device($0)) == nil })
+    }
+
+    /// The same, where something may be answered.
+    func strangers(before event: ControllerCore.Event) -> Set<DeviceID> {
+        guard case .messages(let messages) = event else { return [] }
+        let isAsked = phase == .looking || messages.contains { $0.topic.hasPrefix(Self.requests) }
+        return isAsked ? strangers : []
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

@@ -288,6 +288,7 @@ final class Controller: BusClient {
             isRequest = false
         }
         let before = isRequest ? try? FleetStore(copying: store) : nil
+        let strangers = strangers(before: event)
         let isFull = roomLeft != nil
         var effects =
             if let roomLeft { store.onFullDisk(after: roomLeft) { running.core.handle(event, at: clock) } } else {
@@ -311,7 +312,7 @@ final class Controller: BusClient {
         case .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }
-        checkAnswers(effects)
+        checkAnswers(effects, strangers)
         // As well it may have died between two transactions, before it has said anything.
         if isFull, world.noise.chance(30) { return crash() }
         perform(effects, running, isFull)

@@ -2,13 +2,33 @@ import FleetProtocol
 
 /// What an operator who changes something is told that it may not do.
 extension DesiredModel {
-    /// What is wrong with the warnings in an answer, of those that the model knows of.
-    func differs(_ answer: JSONValue, _ wanted: [Set<String>]) throws -> String? {
-        let told = try ChangeResponse(json: answer.json, limit: Response.maximumSize).warnings
-            .filter { $0.contains(" retire") || $0.hasPrefix("there is no group") }
-        let wanted = wanted.reduce(into: Set()) { $0.formUnion($1) }
-        return told.count == wanted.count && Set(told) == wanted
-            ? nil : "it is warned that \(told), and was to be that \(wanted.sorted())"
+    /// Devices that a controller has never heard of.
+    struct Strangers {
+        var (before, after): (Set<DeviceID>, Set<DeviceID>) = ([], [])
+
+        func among(_ devices: some Sequence<DeviceID>) -> Strangers {
+            Strangers(before: before.intersection(devices), after: after.intersection(devices))
+        }
+
+        fileprivate func warnings(_ devices: Set<DeviceID>) -> Set<String> {
+            Set(devices.map { "the device \($0) is not known: it was never enrolled or seen" })
+        }
+
+        /// Those that it must warn of, and those that it may.
+        fileprivate var must: Set<String> { warnings(before.intersection(after)) }
+        fileprivate var may: Set<String> { warnings(before.union(after)) }
+    }
+
+    /// What is wrong with the warnings in an answer.
+    func differs(
+        _ answer: JSONValue, _ wanted: [Set<String>], _ strangers: Strangers = Strangers()
+    ) throws -> String? {
+        let list = try ChangeResponse(json: answer.json, limit: Response.maximumSize).warnings
+        let told = Set(list)
+        let wanted = wanted.reduce(into: strangers.must) { $0.formUnion($1) }
+        let isRight = told.count == list.count && wanted.isSubset(of: told)
+        return isRight && told.subtracting(wanted).isSubset(of: strangers.may)
+            ? nil : "it is warned that \(list), and was to be that \(wanted.sorted())"
     }
 
     func warnings(of change: ApplyRequest.Change) -> Set<String> {
@@ -19,7 +39,30 @@ extension DesiredModel {
         if case .auth(let state, _) = change.value.content, state != .retired {
             warnings.formUnion(retirements(of: change.app, besides: change.layer))
         }
+        if case .secureServices(let value) = change.value.content, let offline = value.offline {
+            warnings.formUnion(risks(of: offline, change.app))
+        }
         return warnings
+    }
+
+    /// Apps that are blocked within an hour, or wiped within a day or before they are blocked, when nothing reaches them.
+    private func risks(of offline: SecureServicesValue.Offline, _ app: AppID) -> Set<String> {
+        var risks: Set<String> = []
+        switch (offline.blockAfter, offline.wipeAfter) {
+        case (let block?, let wipe):
+            if block <= 3_600 {
+                risks.insert(
+                    "\(app) is blocked when the controller is away for \(block) s:"
+                        + " an outage or an update may take longer")
+            }
+            if let wipe, wipe <= block {
+                risks.insert("\(app) is wiped after \(wipe) s out of contact, before it would be blocked (\(block) s)")
+            }
+        case (nil, let wipe?):
+            if wipe <= 86_400 { risks.insert("\(app) is wiped when the controller is away for \(wipe) s") }
+        case (nil, nil): break
+        }
+        return risks
     }
 
     func warnings(ofDeleting address: Address) -> Set<String> {
@@ -57,4 +100,8 @@ extension DesiredModel {
         let value = values[address].flatMap { try? JSONValue(json: Array($0.utf8), limit: SignedDocument.maximumSize) }
         return value?["state"]?.stringValue == "retired"
     }
+}
+
+extension Layer {
+    var device: DeviceID? { if case .device(let device) = self { device } else { nil } }
 }

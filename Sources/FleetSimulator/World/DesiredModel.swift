@@ -28,8 +28,10 @@ struct DesiredModel {
     private var refused: Set<RandomID> = []
 
     /// The controller answers a request. Returns what is wrong with the answer.
+    ///
+    /// - Parameter strangers: Devices that it did not know of when it was asked, or does not when it answers.
     mutating func answered(
-        _ response: Response, to verb: Verb, _ body: [UInt8], of user: User
+        _ response: Response, to verb: Verb, _ body: [UInt8], of user: User, strangers: Strangers
     ) throws -> String? {
         guard !done.contains(response.id) else { return nil }
         switch response.result {
@@ -45,7 +47,9 @@ struct DesiredModel {
             case .apply:
                 let request = try ApplyRequest(json: body, limit: Request.maximumSize)
                 let wanted = request.changes.map { before.warnings(of: $0) }
-                return try apply(request, results(answer), of: user) ?? differs(answer, wanted)
+                let devices = request.changes.compactMap(\.layer.device)
+                return try apply(request, results(answer), of: user)
+                    ?? differs(answer, wanted, strangers.among(devices))
             case .delete:
                 let request = try SelectionRequest(json: body, limit: Request.maximumSize)
                 let wanted = request.documents.flatMap(live).map { before.warnings(ofDeleting: $0) }
@@ -54,7 +58,9 @@ struct DesiredModel {
                 let request = try GroupRequest(json: body, limit: Request.maximumSize)
                 set(request)
                 let isLeft = !before.members(of: request.group).isSubset(of: members(of: request.group))
-                return try differs(answer, isLeft ? [before.warnings(ofLeaving: .group(request.group))] : [])
+                let come = members(of: request.group).subtracting(before.members(of: request.group))
+                return try differs(
+                    answer, isLeft ? [before.warnings(ofLeaving: .group(request.group))] : [], strangers.among(come))
             case .groupDelete:
                 let group = try GroupRequest(json: body, limit: Request.maximumSize).group
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
