@@ -218,10 +218,10 @@ extension Controller {
 
     /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose
     /// time is over.
-    func checkAnswers(_ effects: [ControllerCore.Effect], _ before: Set<DeviceID>) {
+    func checkAnswers(_ effects: [ControllerCore.Effect], _ before: DesiredModel.Strangers) {
         var isChanged = false
-        let isAnswering = effects.contains(where: Self.isResponse)
-        let strangers = DesiredModel.Strangers(before: before, after: isAnswering ? strangers : [])
+        var strangers = before
+        if effects.contains(where: Self.isResponse) { strangers.after = self.strangers }
         for case .publish(let topic, let payload, _) in effects where topic.hasPrefix(Self.responses) {
             guard let response = try? Response(json: payload, limit: Response.maximumSize),
                 let request = asked[response.id]
@@ -259,10 +259,17 @@ extension Controller {
     }
 
     /// The same, where something may be answered.
-    func strangers(before event: ControllerCore.Event) -> Set<DeviceID> {
-        guard case .messages(let messages) = event else { return [] }
-        let isAsked = phase == .looking || messages.contains { $0.topic.hasPrefix(Self.requests) }
-        return isAsked ? strangers : []
+    func strangers(before event: ControllerCore.Event) -> DesiredModel.Strangers {
+        guard case .messages(let messages) = event,
+            phase == .looking || messages.contains(where: { $0.topic.hasPrefix(Self.requests) })
+        else { return DesiredModel.Strangers() }
+        let heard = messages.compactMap { message in
+            switch Address(topic: message.topic, in: SimulatedFleet.id) {
+            case .presence(.device(let device)), .reply(let device, _, _): device
+            default: nil
+            }
+        }
+        return DesiredModel.Strangers(before: strangers, heard: Set(heard))
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

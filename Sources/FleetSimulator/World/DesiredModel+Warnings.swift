@@ -2,12 +2,15 @@ import FleetProtocol
 
 /// What an operator who changes something is told that it may not do.
 extension DesiredModel {
-    /// Devices that a controller has never heard of.
+    /// Devices that a controller has never heard of, before it has read some messages and after that.
     struct Strangers {
-        var (before, after): (Set<DeviceID>, Set<DeviceID>) = ([], [])
+        var before: Set<DeviceID> = []
+        /// Who has spoken in these messages: it may be known, and removed, by them.
+        var heard: Set<DeviceID> = []
+        var after: Set<DeviceID> = []
 
         func among(_ devices: some Sequence<DeviceID>) -> Strangers {
-            Strangers(before: before.intersection(devices), after: after.intersection(devices))
+            Strangers(before: before.intersection(devices), heard: heard, after: after.intersection(devices))
         }
 
         fileprivate func warnings(_ devices: Set<DeviceID>) -> Set<String> {
@@ -15,7 +18,7 @@ extension DesiredModel {
         }
 
         /// Those that it must warn of, and those that it may.
-        fileprivate var must: Set<String> { warnings(before.intersection(after)) }
+        fileprivate var must: Set<String> { warnings(before.intersection(after).subtracting(heard)) }
         fileprivate var may: Set<String> { warnings(before.union(after)) }
     }
 

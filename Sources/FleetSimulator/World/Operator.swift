@@ -120,6 +120,20 @@ final class Operator: BusClient {
             if failure.code == .unavailable { unkept.insert(response.id) }
             if failure.code == .conflict, let basedOn = asked?.basedOn { world.controller.refused(basedOn: basedOn) }
             world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
+            let mayBeDoneLater = failure.code == .conflict || failure.code == .notFound
+            if let asked, mayBeDoneLater, !world.isCalm, world.noise.chance(30) { sendAgain(asked) }
+        }
+    }
+
+    /// What was refused may come again, also to a controller that has started since, when it could be done.
+    private func sendAgain(_ asked: Asked) {
+        world.after(world.noise.milliseconds(500...20_000)) { [unowned self] in
+            if !world.isCalm, world.noise.chance(50) { world.controller.kill() }
+            world.after(3_000) { [unowned self] in
+                guard isReady, let connection else { return }
+                world.say(name, "sends again what was refused")
+                world.broker.send(asked.topic, asked.payload, retain: false, on: connection)
+            }
         }
     }
 
