@@ -167,8 +167,9 @@ extension Counted {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
             }
             if controller.watch.present[device] != nil, let came = controller.watch.presentSince[device] {
+                // It is counted from when the controller has read that.
                 mustBeLate =
-                    try max(came, controller.wentOnAt) + 300_000 <= world.now && isLongAgo(classed.seen)
+                    try max(came, controller.wentOnAt) + 301_000 <= world.now && isLongAgo(classed.seen)
                     && controller.lastIssued(to: device, status.app, policy).map(isLongAgo) ?? true
             }
         }
