@@ -168,10 +168,12 @@ final class Controller: BusClient {
 
     func kill() { crash() }
 
-    /// The home has a newer trust document, and from the second time on signs with the newer key; the third withdraws the older one.
+    /// The home has a newer trust document, or the one after it: with the second it signs with the newer key, and the third
+    /// withdraws the older one.
     func renewTrust() {
-        guard renewals + 1 < world.fleet.identities.count else { return }
-        renewals += 1
+        let last = world.fleet.identities.count - 1
+        guard renewals < last else { return }
+        renewals = min(last, renewals + (world.noise.chance(40) ? 2 : 1))
         downFor = 100
         if isUp { crash() }
     }

@@ -99,7 +99,7 @@ private struct Mixture {
     init(seed: UInt64, theme: Schedule.Theme?) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
         let isAny = random.chance(15)
-        let isNamed = random.chance(7) && !isAny
+        let isNamed = random.chance(12) && !isAny
         let theme = theme ?? (isNamed ? Schedule.Theme.any(&random) : nil)
         if let theme {
             kinds = theme.kinds + [.any(&random), .request]
