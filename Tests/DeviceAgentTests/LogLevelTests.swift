@@ -68,6 +68,25 @@ struct LogLevelTests {
         #expect(try device.status(mail).logLevel == .info)
     }
 
+    @Test("a stricter level that is not certain yet ends in time too")
+    func uncertainEnds() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.disconnect()
+        try device.restart()
+        device.underWay = []
+        try device.connect()
+        let group = Address.desired(.group(kiosk), mail, .logLevel)
+        try device.say(group, try device.fleet.document(group, .level(LogLevelWish(level: .warning, duration: 5))))
+        #expect(try device.status(mail).logLevel == .warning)
+        try device.wait(6)
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
+    }
+
     @Test("a newer document that is not certain yet makes the level before it no longer, and is followed once it is")
     func newerWaits() throws {
         var device = try TestDevice()

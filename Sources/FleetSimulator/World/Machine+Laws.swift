@@ -22,6 +22,7 @@ extension Machine {
                 }
             })
         watch.noteAnswers(events)
+        watch.isAlone = events.count == 1
         watch.codesTyped = Set(
             events.compactMap { if case .codeChecked(let check, true) = $0 { check.app } else { nil } })
         checkLevelTimes(core, events)
@@ -29,7 +30,7 @@ extension Machine {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {
                 checkTold(app, in: changes)
-                check(app, isRetiring: retiring.contains(app.id), isAlone: events.count == 1)
+                check(app, isRetiring: retiring.contains(app.id))
             }
             if changes.contains(where: { if case .app = $0 { true } else { false } }) { checkWhitelists(core) }
         }
@@ -210,10 +211,8 @@ extension Machine {
         }
     }
 
-    /// - Parameters:
-    ///   - isRetiring: It has just retired itself; a later retirement may have taken the place of its own in this moment.
-    ///   - isAlone: It is so by one event.
-    private func check(_ app: AppRecord, isRetiring: Bool, isAlone: Bool) {
+    /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
+    private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
         if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.isCertain(id), !wasPutBack {
             world.fail(.barrier, "\(name)/\(id): unmanaged before barrier and hello")
@@ -231,7 +230,7 @@ extension Machine {
         if !isRetiring { checkApplied(app, was: old) }
         visit(old, app)
         checkOutOfContact(app, was: old)
-        if isAlone { checkUnreadable(app, was: old) }
+        if watch.isAlone { checkUnreadable(app, was: old) }
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {

@@ -52,6 +52,8 @@ struct Watch {
     var isMakingKeys: Set<AppID> = []
     /// The version that the device has stored.
     private(set) var trust: Int64 = 0
+    /// One thing alone has happened in this moment.
+    var isAlone = true
     /// Apps for which the right code has been typed; and those for which it is in this moment.
     var codes: Set<AppID> = []
     var codesTyped: Set<AppID> = []
@@ -405,7 +407,11 @@ struct Watch {
         if greeting.isGreeted, memberships > 1 || wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
     }
 
-    func isCertain(_ app: AppID) -> Bool {
-        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups) || before.contains(app)
+    /// At the end of this moment.
+    func isStillCertain(_ app: AppID) -> Bool {
+        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups)
     }
+
+    /// At some time in this moment, as far as can be seen.
+    func isCertain(_ app: AppID) -> Bool { isStillCertain(app) || before.contains(app) }
 }

@@ -124,6 +124,10 @@ final class World {
         let end = (schedule.steps.last?.at ?? 0) + 3_000
         var any = SplitMix64(seed: schedule.seed ^ 0xC0217)
         for _ in 0..<2 { queue.add(Int64(any.below(Int(end)))) { [unowned self] in checkCounts() } }
+        // Much may happen while its delegate is gone.
+        if let absentee, any.chance(50) {
+            queue.add(Int64(any.below(Int(end)))) { if absentee.wasReady { absentee.turnAway() } }
+        }
         pass(until: end)
         checkCounts()
         guard violation == nil else { return violation }
@@ -151,14 +155,19 @@ final class World {
     }
 
     /// In some worlds an app stays closed, or without a delegate, until the rest has come to rest.
-    private lazy var absent: AppProcess? = {
+    private lazy var absentee: AppProcess? = {
         var any = SplitMix64(seed: schedule.seed ^ 0xC105ED)
         guard any.chance(15) else { return nil }
         let machine = machines[any.below(machines.count)]
-        let app = machine.apps[any.below(machine.apps.count)]
-        // Of one that its agent does not know the controller may have an earlier device's status.
-        let isKnown = machine.disk.state.apps[app.id] != nil && !machine.wasPutBack && machine.enrolment == nil
-        return isKnown ? app : nil
+        return machine.apps[any.below(machine.apps.count)]
+    }()
+
+    /// The same, as far as its agent knows it then: otherwise the controller may have an earlier device's status.
+    private lazy var absent: AppProcess? = {
+        guard let absentee else { return nil }
+        let machine = absentee.machine
+        let isKnown = machine.disk.state.apps[absentee.id] != nil && !machine.wasPutBack && machine.enrolment == nil
+        return isKnown ? absentee : nil
     }()
 
     /// The faults stop; what is down comes up, what was shown wrongly is shown anew.
@@ -169,7 +178,12 @@ final class World {
         controller.calm()
         for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
-        if let absent, absent.wasReady, noise.chance(40) { absent.turnAway() } else { absent?.close() }
+        if absent == nil { absentee?.turnBack() }
+        if let absent, absent.wasReady, noise.chance(40) || !absent.isAttended {
+            absent.turnAway()
+        } else {
+            absent?.close()
+        }
         for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
         for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
         // The controller has mended what it was shown while it was there.
