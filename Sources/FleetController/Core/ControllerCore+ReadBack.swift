@@ -36,13 +36,13 @@ extension ControllerCore {
 
     /// The own barrier is back: the broker has shown all it holds. Repairs it, and begins to serve.
     mutating func finish(_ readBack: ReadBack, _ turn: inout Turn) throws {
-        let repairs: [StoredDocument]
+        let issued: Int
         if isRestoring {
-            repairs = try restore(readBack, &turn)
+            issued = try restore(readBack, &turn)
         } else if let newest = readBack.newest {
             return stop(seeing: "\(newest.topic) is at revision \(newest.revision)", &turn)
         } else {
-            repairs = try withdraw(readBack.unknown, &turn) + replaceWithdrawnSignatures(&turn)
+            issued = try withdraw(readBack.unknown, &turn) + replaceWithdrawnSignatures(&turn)
         }
         phase = .serving(Serving())
         var count = readBack.foreign.count
@@ -57,7 +57,7 @@ extension ControllerCore {
             publish(document, &turn)
             count += 1
         }
-        turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(repairs.count)"])
+        turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(issued)"])
         turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)
         // Statuses come behind the presence that names their apps: now all have come.
         let again = readBack.present.filter { $0.value.incarnation > 1 }.sorted { $0.key < $1.key }
@@ -106,8 +106,8 @@ extension ControllerCore {
         return stored.map { .other($0) } ?? .unknown(document)
     }
 
-    /// Begins a new epoch beyond all that was seen.
-    private mutating func restore(_ readBack: ReadBack, _ turn: inout Turn) throws -> [StoredDocument] {
+    /// Begins a new epoch beyond all that was seen. Returns how many documents it has signed, as do the next two.
+    private mutating func restore(_ readBack: ReadBack, _ turn: inout Turn) throws -> Int {
         let seen = Revision(
             epoch: max(readBack.newest?.revision.epoch ?? 1, readBack.highest.epoch, noted?.latest.epoch ?? 1),
             number: max(readBack.newest?.revision.number ?? 0, readBack.highest.number, noted?.latest.number ?? 0))
@@ -117,7 +117,7 @@ extension ControllerCore {
             try change.restore(
                 seen: seen, withdrawing: readBack.unknown.sorted { $0.path < $1.path })
             try change.finish()
-            return change.issued
+            return change.issued.count + change.reissued
         }
         isRestoring = false
         areSignaturesTrusted = true
@@ -125,30 +125,29 @@ extension ControllerCore {
         turn.log(
             .notice, "began a new epoch after a restore",
             [
-                "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued.count)",
+                "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued)",
             ])
         return issued
     }
 
     /// Once in a run: the trust document is the same for as long as it lasts.
-    private mutating func replaceWithdrawnSignatures(_ turn: inout Turn) throws -> [StoredDocument] {
-        guard !areSignaturesTrusted else { return [] }
-        let issued = try store.transaction { transaction in
+    private mutating func replaceWithdrawnSignatures(_ turn: inout Turn) throws -> Int {
+        guard !areSignaturesTrusted else { return 0 }
+        let reissued = try store.transaction { transaction in
             var change = DesiredChange(transaction, identity, by: User.controller.text, why: nil, now: turn.now)
             try change.replaceWithdrawnSignatures()
-            try change.finish()
-            return change.issued
+            return change.reissued
         }
         areSignaturesTrusted = true
-        if !issued.isEmpty {
-            turn.log(.notice, "signed again what a withdrawn key had signed", ["documents": "\(issued.count)"])
+        if reissued > 0 {
+            turn.log(.notice, "signed again what a withdrawn key had signed", ["documents": "\(reissued)"])
         }
-        return issued
+        return reissued
     }
 
     /// Puts tombstones where the broker has verified documents that the store has long forgotten.
-    private func withdraw(_ unknown: Set<Address>, _ turn: inout Turn) throws -> [StoredDocument] {
-        guard !unknown.isEmpty else { return [] }
+    private func withdraw(_ unknown: Set<Address>, _ turn: inout Turn) throws -> Int {
+        guard !unknown.isEmpty else { return 0 }
         return try store.transaction { transaction in
             var change = DesiredChange(
                 transaction, identity, by: User.controller.text, why: "found on the broker, unknown to the store",
@@ -161,7 +160,7 @@ extension ControllerCore {
                 }
             }
             try change.finish()
-            return change.issued
+            return change.issued.count
         }
     }
 }

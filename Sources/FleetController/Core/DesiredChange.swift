@@ -10,6 +10,8 @@ struct DesiredChange {
     let now: Timestamp
     /// To be published once the transaction is committed, in this order.
     private(set) var issued: [StoredDocument] = []
+    /// How many documents were signed again: they are not kept, since that may be all that there are.
+    private(set) var reissued = 0
     /// For the operator: what may be not as expected.
     private(set) var warnings: [String] = []
     private var moved: Set<Place> = []
@@ -66,7 +68,7 @@ struct DesiredChange {
             content, at: old.address, revision: try transaction.nextRevision(), change: old.change, by: old.by,
             why: old.why, location: nil)
         try transaction.put(document)
-        issued.append(document)
+        reissued += 1
     }
 
     /// To be called once, at the end: puts device-apps into the classes that their layers make now.
