@@ -4,8 +4,9 @@ import FleetProtocol
 struct Greeting {
     private(set) var isGreeted = false
     private var controllerTime: (epoch: Int64, at: Timestamp)?
-    /// What the device cannot verify yet, or has yet to look at.
+    /// What the device cannot verify yet, or has yet to look at, and the trust documents that came between.
     private var unverified: [Unverified] = []
+    private var trusts: [(position: Int, document: TrustDocument)] = []
 
     private struct Unverified {
         let signed: SignedDocument
@@ -20,17 +21,38 @@ struct Greeting {
         unverified.append(Unverified(signed: signed, isHello: isHello, clock: clock))
     }
 
-    /// The last word of what the core has looked at, and trusts by these keys, that is contact.
-    mutating func contact(_ trust: TrustDocument) -> ControllerClock? {
+    mutating func heard(_ trust: TrustDocument) { trusts.append((unverified.count, trust)) }
+
+    /// The last word of what the core has looked at, and trusted when it did, that is contact.
+    mutating func contact(_ trust: TrustDocument, was before: TrustDocument) -> ControllerClock? {
         var contact: ControllerClock?
-        for message in unverified where trust.key(message.signed.keyID) != nil {
-            let clock = message.clock
-            if message.isHello { isGreeted = true }
-            guard isGreeted, controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { continue }
-            controllerTime = (clock.epoch, clock.at)
-            contact = clock
+        var left: [Unverified] = []
+        var known = before
+        func look(at messages: [Unverified]) {
+            for message in messages {
+                guard known.key(message.signed.keyID) != nil else {
+                    left.append(message)
+                    continue
+                }
+                let clock = message.clock
+                if message.isHello { isGreeted = true }
+                guard isGreeted, controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { continue }
+                controllerTime = (clock.epoch, clock.at)
+                contact = clock
+            }
         }
-        unverified.removeAll { trust.key($0.signed.keyID) != nil }
+        var position = 0
+        // One that the core has not taken is not its newest.
+        for next in trusts + [(unverified.count, trust)]
+        where next.document.version > known.version && next.document.version <= trust.version {
+            look(at: Array(unverified[position..<next.position]))
+            (known, position) = (next.document, next.position)
+            let held = left
+            left = []
+            look(at: held)
+        }
+        look(at: Array(unverified[position...]))
+        (unverified, trusts) = (left, [])
         return contact
     }
 }

@@ -17,6 +17,8 @@ struct Watch {
     /// How often it was told, since the core looked last.
     private var memberships = 0
     private var greeting = Greeting()
+    /// What the core trusted when it looked last.
+    private var trustBefore: TrustDocument?
     /// Of a connection that ended while the core had yet to look at something of it.
     private var ended: Greeting?
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
@@ -372,6 +374,11 @@ struct Watch {
             fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
             shownGroups.formUnion(askedGroups.removeValue(forKey: marker.counter) ?? [])
         case .membership?: memberships += 1
+        case .trust?:
+            guard let signed = try? SignedDocument(wire: payload),
+                let trust = try? TrustDocument(json: signed.payload, limit: SignedDocument.maximumSize)
+            else { return }
+            greeting.heard(trust)
         case .heartbeat?:
             guard let signed = try? SignedDocument(wire: payload),
                 let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
@@ -394,7 +401,9 @@ struct Watch {
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
     mutating func looked(_ core: DeviceCore) {
-        for contact in [ended?.contact(core.trust), greeting.contact(core.trust)] {
+        let known = trustBefore ?? core.trust
+        trustBefore = core.trust
+        for contact in [ended?.contact(core.trust, was: known), greeting.contact(core.trust, was: known)] {
             guard let contact else { continue }
             isInContact = true
             named = max(named, Revision(epoch: contact.epoch, number: contact.revision))
