@@ -89,4 +89,22 @@ struct TogetherTests {
         world.handle(.messages([request(.apply, config("com.example.mail", "1"), "here", world)]))
         #expect(try isDone(answer("here", world)))
     }
+
+    @Test(
+        "what was said to be refused for good is not done behind a restart, wherever the disk was full",
+        arguments: 0...4)
+    func fullRefusal(transactions: Int) throws {
+        let world = try World()
+        world.connect()
+        let body = #"{"documents":[{"app":"com.example.mail","target":"all","aspect":"config"}]}"#
+        let message = request(.delete, body, "here", world)
+        world.core.store.onFullDisk(after: transactions) { world.handle(.messages([message])) }
+        guard case .failure(let refusal) = try answer("here", world).result else { return #expect(Bool(false)) }
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        let restarted = try World(identity: world.identity, store: world.store)
+        restarted.retained = world.retained
+        restarted.connect()
+        restarted.handle(.messages([message]))
+        #expect(try refusal.code == .unavailable || !isDone(answer("here", restarted)))
+    }
 }

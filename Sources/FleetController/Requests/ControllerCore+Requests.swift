@@ -47,24 +47,34 @@ extension ControllerCore {
             answers.keep(answer, for: key)
             return answer
         } catch let error as Response.Failure {
-            let response = refusal(error, of: request, key)
-            if verb.isChange, error.isKept {
-                do {
-                    try store.transaction { try $0.keep(response, to: request.id, of: user, at: turn.now) }
-                } catch let error as FleetStore.NotTogether {
-                    throw error
-                } catch {
-                    turn.log(.error, "an answer could not be kept", ["error": "\(error)"])
-                }
-            }
-            return response
+            guard verb.isChange, error.isKept else { return refusal(error, of: request, key) }
+            return try keptRefusal(error, of: request, verb, key, &turn)
         } catch let error as FleetProtocolError {
             return refusal(Response.Failure(error), of: request, key)
         } catch let error as FleetControllerError where error.code != .corrupt {
-            turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
-            let failure = Response.Failure(.unavailable, "the controller's store: \(error.message)")
-            return refusal(failure, of: request, key)
+            return notCarriedOut(request, verb, key, error, &turn)
         }
+    }
+
+    /// What cannot be kept is not said: behind a restart the change might be done.
+    private mutating func keptRefusal(
+        _ failure: Response.Failure, of request: Request, _ verb: Verb, _ key: AnswerCache.Key, _ turn: inout Turn
+    ) throws -> [UInt8] {
+        let response = Response(id: request.id, result: .failure(failure)).json
+        do {
+            try store.transaction { try $0.keep(response, to: request.id, of: key.user, at: turn.now) }
+        } catch let error as FleetControllerError where error.code != .corrupt {
+            return notCarriedOut(request, verb, key, error, &turn)
+        }
+        answers.keep(response, for: key)
+        return response
+    }
+
+    private mutating func notCarriedOut(
+        _ request: Request, _ verb: Verb, _ key: AnswerCache.Key, _ error: FleetControllerError, _ turn: inout Turn
+    ) -> [UInt8] {
+        turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
+        return refusal(Response.Failure(.unavailable, "the controller's store: \(error.message)"), of: request, key)
     }
 
     private mutating func noteEnrolment(_ request: DeviceRequest, at now: Timestamp) {
