@@ -1,3 +1,4 @@
+import DeviceAgent
 import FleetController
 import FleetHome
 import FleetProtocol
@@ -218,7 +219,9 @@ extension Controller {
 
     /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose
     /// time is over.
-    func checkAnswers(_ effects: [ControllerCore.Effect], _ before: DesiredModel.Strangers) {
+    func checkAnswers(
+        _ effects: [ControllerCore.Effect], _ before: DesiredModel.Strangers, _ standing: DesiredModel.Standing?
+    ) {
         var isChanged = false
         var strangers = before
         if effects.contains(where: Self.isResponse) { strangers.after = self.strangers }
@@ -227,6 +230,9 @@ extension Controller {
                 let request = asked[response.id]
             else { continue }
             do {
+                if let standing, let problem = try desired.problem(in: response, standing) {
+                    world.fail(.answered, problem)
+                }
                 let problem = try desired.answered(
                     response, to: request.verb, request.body, of: request.user, strangers: strangers)
                 if let problem { world.fail(.answered, problem) }
@@ -270,6 +276,23 @@ extension Controller {
             }
         }
         return DesiredModel.Strangers(before: strangers, heard: Set(heard))
+    }
+
+    /// What stands before a change is looked at that came alone, where nothing hinders that it is.
+    func standing(before event: ControllerCore.Event) -> DesiredModel.Standing? {
+        guard phase == .serving, roomLeft == nil, case .messages(let messages) = event else { return nil }
+        let requests = messages.filter { $0.topic.hasPrefix(Self.requests) }
+        guard requests.count == 1,
+            let request = try? Request(json: requests[0].payload, limit: Request.maximumSize),
+            let asked = asked[request.id], asked.verb.isChange, let wishes = try? store.wishes()
+        else { return nil }
+        let revisions = wishes.map { ($0.address, $0.revision.number) }
+        let enrolled = world.machines.compactMap { machine in
+            (try? store.device(machine.id))?.enrolled.map { (machine.id, $0) }
+        }
+        return DesiredModel.Standing(
+            asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
+            given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 }, clock: clock)
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

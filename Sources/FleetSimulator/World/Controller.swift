@@ -199,16 +199,6 @@ final class Controller: BusClient {
         }
     }
 
-    /// A change was refused since what it was made from has moved.
-    func refused(basedOn: (address: Address, revision: Int64)) {
-        guard let wish = (try? store.wishes())?.first(where: { $0.address == basedOn.address }) else { return }
-        if wish.revision.number == basedOn.revision, !wasPutBack {
-            world.fail(
-                .answered,
-                "\(basedOn.address.path): a change of \(basedOn.revision) was refused, and that is the newest")
-        }
-    }
-
     /// What was made from a revision that somebody else had replaced by then was refused.
     func checkBases() {
         for change in based {
@@ -290,7 +280,7 @@ final class Controller: BusClient {
             isRequest = false
         }
         let before = isRequest ? try? FleetStore(copying: store) : nil
-        let strangers = strangers(before: event)
+        let (strangers, standing) = (strangers(before: event), standing(before: event))
         let isFull = roomLeft != nil
         var effects =
             if let roomLeft { store.onFullDisk(after: roomLeft) { running.core.handle(event, at: clock) } } else {
@@ -314,7 +304,7 @@ final class Controller: BusClient {
         case .enrolments: break
         }
         if world.fault != nil { effects = altered(effects) }
-        checkAnswers(effects, strangers)
+        checkAnswers(effects, strangers, standing)
         // As well it may have died between two transactions, before it has said anything.
         if isFull, world.noise.chance(30) { return crash() }
         perform(effects, running, isFull)

@@ -35,10 +35,9 @@ struct DesiredModel {
     ) throws -> String? {
         guard !done.contains(response.id) else { return nil }
         switch response.result {
-        case .failure(let failure):
-            guard verb.isChange, refused.insert(response.id).inserted else { return nil }
-            guard failure.code == .notFound, try finds(verb, body) else { return nil }
-            return "it is said that \(failure.message)"
+        case .failure:
+            if verb.isChange { refused.insert(response.id) }
+            return nil
         case .success(let answer, let next):
             done.insert(response.id)
             if !verb.isChange { return next == nil ? try problem(in: answer, to: verb, body) : nil }
@@ -122,6 +121,9 @@ struct DesiredModel {
         return nil
     }
 
+    /// Whether somebody was told what became of it.
+    func isAnswered(_ id: RandomID) -> Bool { done.contains(id) || refused.contains(id) }
+
     func members(of group: GroupID) -> Set<DeviceID> { groups[group]?.members ?? [] }
 
     /// The layers besides `all` that say something to an app on a device, by aspect, highest precedence first.
@@ -201,18 +203,8 @@ struct DesiredModel {
         }
     }
 
-    private func live(_ selector: DocumentSelector) -> [Address] {
+    func live(_ selector: DocumentSelector) -> [Address] {
         (selector.aspect.map { [$0] } ?? Aspect.allCases)
             .map { Address.desired(selector.layer, selector.app, $0) }.filter { values[$0] != nil }
-    }
-
-    /// Whether all that a request names is there.
-    private func finds(_ verb: Verb, _ body: [UInt8]) throws -> Bool {
-        switch verb {
-        case .delete:
-            try SelectionRequest(json: body, limit: Request.maximumSize).documents.allSatisfy { !live($0).isEmpty }
-        case .groupDelete: groups[try GroupRequest(json: body, limit: Request.maximumSize).group] != nil
-        default: false
-        }
     }
 }

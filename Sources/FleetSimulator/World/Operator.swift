@@ -118,7 +118,6 @@ final class Operator: BusClient {
         case .failure(let failure):
             world.visit("request", asked?.verb.rawValue ?? "unknown", "refused")
             if failure.code == .unavailable { unkept.insert(response.id) }
-            if failure.code == .conflict, let basedOn = asked?.basedOn { world.controller.refused(basedOn: basedOn) }
             world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
             let mayBeDoneLater = failure.code == .conflict || failure.code == .notFound
             if let asked, mayBeDoneLater, !world.isCalm, world.noise.chance(30) { sendAgain(asked) }

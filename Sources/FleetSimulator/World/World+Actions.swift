@@ -160,10 +160,8 @@ extension World {
                         basedOn: manner.chance(20) ? Int64(manner.below(8)) : nil))
             }
             let request = ApplyRequest(changes: changes, why: why, isAgain: manner.chance(10))
-            // It is refused for this alone.
-            let isAlone = !isStale && changes.dropFirst().allSatisfy { $0.basedOn == nil }
             let read = ApplyRequest(changes: changes.map(\.asRead), why: why, isAgain: request.isAgain)
-            person.ask(.apply, json(request, readAs: read), basedOn: isAlone ? basedOn.map { (address, $0) } : nil)
+            person.ask(.apply, json(request, readAs: read), basedOn: isStale ? nil : basedOn.map { (address, $0) })
         case .delete(let app, let place):
             let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
             let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)

@@ -1,0 +1,64 @@
+import FleetProtocol
+
+/// Whether a change must be done, or why not.
+extension DesiredModel {
+    /// What stood in the store before the controller looked at a request that came alone.
+    struct Standing {
+        let asked: Controller.Asked
+        /// The newest revision of each document, tombstones included.
+        let revisions: [Address: Int64]
+        /// The newest incarnation of each device that the store knows from the home, and the newest that there was.
+        let enrolled: [DeviceID: Int64]
+        let given: [DeviceID: Int64]
+        let clock: Timestamp
+    }
+
+    /// What is wrong with the outcome of a change that nobody has been answered about yet.
+    func problem(in response: Response, _ standing: Standing) throws -> String? {
+        guard !isAnswered(response.id) else { return nil }
+        let wanted = try outcomes(standing)
+        let code: Response.Failure.Code? = if case .failure(let failure) = response.result { failure.code } else { nil }
+        guard !wanted.contains(code) else { return nil }
+        func text(_ code: Response.Failure.Code?) -> String { code?.rawValue ?? "done" }
+        return "\(standing.asked.verb.rawValue) is answered \(text(code)), and was to be \(wanted.map(text).sorted())"
+    }
+
+    /// Every outcome that is right; nil is that it is done.
+    private func outcomes(_ standing: Standing) throws -> Set<Response.Failure.Code?> {
+        let asked = standing.asked
+        if asked.notAfter <= standing.clock { return [.expired] }
+        if case .viewer = asked.user { return [.forbidden] }
+        if asked.notAfter > standing.clock.advanced(bySeconds: 86_400) { return [.invalid] }
+        switch asked.verb {
+        case .apply:
+            return [outcome(of: try ApplyRequest(json: asked.body, limit: Request.maximumSize), standing.revisions)]
+        case .delete:
+            let request = try SelectionRequest(json: asked.body, limit: Request.maximumSize)
+            return [request.documents.allSatisfy { !live($0).isEmpty } ? nil : .notFound]
+        case .groupDelete:
+            let request = try GroupRequest(json: asked.body, limit: Request.maximumSize)
+            return [groups[request.group] == nil ? .notFound : nil]
+        case .deviceRemove:
+            let request = try DeviceRequest(json: asked.body, limit: Request.maximumSize)
+            let last = request.incarnation ?? .max
+            if standing.enrolled[request.device] ?? 0 > last { return [.conflict] }
+            // The home may have been read since, or is read first.
+            return standing.given[request.device] ?? 0 > last ? [.conflict, .unavailable, nil] : [.unavailable, nil]
+        default: return [nil]
+        }
+    }
+
+    /// All of it is done, or none.
+    private func outcome(of request: ApplyRequest, _ revisions: [Address: Int64]) -> Response.Failure.Code? {
+        var places: Set<Address> = []
+        for change in request.changes {
+            let address = Address.desired(change.layer, change.app, change.aspect)
+            guard places.insert(address).inserted else { return .invalid }
+            guard let from = change.basedOn else { continue }
+            // From nothing is also from what was deleted.
+            let isRight = from == 0 ? values[address] == nil : from == revisions[address]
+            if !isRight { return .conflict }
+        }
+        return nil
+    }
+}
