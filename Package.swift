@@ -115,7 +115,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "DeviceAgentTests",
-            dependencies: ["DeviceAgent", "FleetProtocol", "Mosquitto", "TestSupport", .grdb],
+            dependencies: ["DeviceAgent", "FleetProtocol", "Mosquitto", "TestSupport", .grdb, .logging],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "FleetHomeTests", dependencies: ["FleetHome", "FleetProtocol", "Mosquitto", "TestSupport"],

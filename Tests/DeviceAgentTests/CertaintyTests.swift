@@ -54,6 +54,21 @@ struct CertaintyTests {
         #expect(!device.published.contains { if case .barrier = $0.address { true } else { false } })
     }
 
+    @Test("what was decided for a connection that is gone in the same moment is not done on the next one")
+    func goneInOneMoment() throws {
+        var device = try TestDevice()
+        try device.connect()
+        device.underWay = []
+        device.subscriptions = []
+        let registration = Registration(
+            app: notes, install: .random(), launch: .random(), sdk: "test/1", implements: [], resume: nil)
+        try device.handle(.registered(LinkID(9), registration), .disconnected, .connected(connection: .random()))
+        #expect(!device.subscriptions.isEmpty)
+        #expect(!device.subscriptions.contains { $0.contains(notes.text) })
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(device.subscriptions.contains { $0.contains(notes.text) })
+    }
+
     @Test("a replayed hello is no contact, and lets no older heartbeat count")
     func replayedHello() throws {
         var device = try TestDevice()

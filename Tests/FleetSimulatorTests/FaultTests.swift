@@ -21,7 +21,7 @@ struct FaultTests {
         .marksNotSaid: 5, .eventsForgotten: 13, .statusesNotTaken: 26, .oldStatusesTaken: 25, .newerIgnored: 1_040,
         .changesNotPublished: 44, .tombstonesNotPublished: 1, .membershipNotPublished: 7, .metaNotPublished: 3_248,
         .trustNotPublished: 13, .lostIgnored: 10, .reportedNotSaid: 33, .documentsNotSaid: 1_041,
-        .markersNotRepeated: 10, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 60, .wakesNotRepeated: 1_839,
+        .markersNotRepeated: 10, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 60, .connectionsConfused: 30, .wakesNotRepeated: 1_839,
         .replacedNotPutBack: 1_340, .presenceNotTaken: 6,
         .retainedPresenceTaken: 1, .willsTaken: 58, .removedNotCleared: 20, .enrolmentsNotRead: 5,
         .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 176, .rowsLeftOut: 5,

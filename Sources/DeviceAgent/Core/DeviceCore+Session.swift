@@ -133,13 +133,20 @@ extension DeviceCore {
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
+        endSession()
         session = Session(connection, since: now.wall, groups: state.groups, running: state.running.total)
-        batch.isPresenceDue = false
         subscribe(
             [
                 .one(.trust), .one(.membership(device)), .one(.presence(.device(device))), .one(.heartbeat),
                 .one(.hello(device)), .one(.received(device)), .one(.barrier(.device(device))),
             ] + state.groups.map { .one(.groupMeta($0)) }, for: .first)
+    }
+
+    /// What was to be said on a connection that is gone is not said on the next one, which begins with all of it.
+    mutating func endSession() {
+        session = nil
+        batch.isPresenceDue = false
+        batch.effects.removeAll(where: \.isForBroker)
     }
 
     mutating func subscribed(_ barrier: Int64) {

@@ -139,6 +139,8 @@ package struct DeviceCore: Sendable {
     }
 
     package var device: DeviceID { enrollment.device }
+    /// The name of the connection that the effects for the broker are meant for; nil while there is none.
+    package var connection: RandomID? { session?.connection }
     /// The signed forms of the documents that are kept.
     package var signedDocuments: [Address: [UInt8]] { layers.wires }
     /// The groups that the newest membership document names, whether or not their documents are here yet.
@@ -148,9 +150,7 @@ package struct DeviceCore: Sendable {
         state.running.observe(now)
         switch event {
         case .connected(let connection): connected(connection, at: now)
-        case .disconnected:
-            session = nil
-            batch.isPresenceDue = false
+        case .disconnected: endSession()
         case .subscribed(let barrier): subscribed(barrier)
         case .message(let topic, let payload): received(topic, payload, at: now)
         case .registered(let link, let registration): register(link, registration, at: now)

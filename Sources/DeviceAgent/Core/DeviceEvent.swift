@@ -57,6 +57,14 @@ package enum DeviceEffect: Sendable {
     indirect case checkCode(CodeCheck, text: String, DebugCode)
     case log(LogEntry)
 
+    /// Whether it belongs to the connection that there was when it was decided, see ``DeviceCore/connection``.
+    package var isForBroker: Bool {
+        switch self {
+        case .subscribe, .unsubscribe, .publish, .report: true
+        case .destroyKeys, .createKeys, .store, .send, .close, .display, .checkCode, .log: false
+        }
+    }
+
     package struct LogEntry: Sendable {
         package enum Level: Sendable { case debug, info, notice, warning, error }
         package let level: Level

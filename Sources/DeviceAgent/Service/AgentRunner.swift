@@ -74,15 +74,16 @@ final class AgentRunner: Sendable {
 
     private func handle(_ events: [DeviceEvent]) {
         guard let parts = parts.withLock({ $0 }) else { return }
-        let effects: [DeviceEffect]? = state.withLock { state in
+        let begin = DispatchTime.now()
+        let decided: (effects: [DeviceEffect], connection: RandomID?)? = state.withLock { state in
             guard !state.hasFailed else { return nil }
             let now = Now.system
             for event in events { state.core.handle(event, at: now) }
-            return state.core.takeEffects(at: now)
+            return (state.core.takeEffects(at: now), state.core.connection)
         }
-        guard let effects else { return }
+        guard let decided else { return }
         do {
-            for effect in effects { try perform(effect, parts) }
+            for effect in decided.effects { try perform(effect, parts, decided.connection) }
         } catch {
             // What was decided is not on the disk, so nobody may hear of it: start again from what is.
             state.withLock { $0.hasFailed = true }
@@ -97,10 +98,11 @@ final class AgentRunner: Sendable {
             }
         }
         if messages > 0 { parts.bus.handled(messages) }
-        scheduleTick(parts)
+        scheduleTick(parts, since: begin)
     }
 
-    private func scheduleTick(_ parts: Parts) {
+    /// - Parameter begin: When the core looked at its clock: the disk may have taken long since.
+    private func scheduleTick(_ parts: Parts, since begin: DispatchTime) {
         let delay: Int64? = state.withLock { state in
             let next = state.core.nextTick
             guard state.wakesAt.map({ next < $0 || $0 <= state.core.state.running.total }) ?? true else { return nil }
@@ -108,20 +110,22 @@ final class AgentRunner: Sendable {
             return next - state.core.state.running.total
         }
         guard let delay else { return }
-        parts.inbox.queue.asyncAfter(deadline: .now() + .milliseconds(Int(min(delay, 3_600_000)) + 1)) {
+        parts.inbox.queue.asyncAfter(deadline: begin + .milliseconds(Int(min(delay, 3_600_000)) + 1)) {
             parts.inbox.add(.tick)
         }
     }
 
-    private func perform(_ effect: DeviceEffect, _ parts: Parts) throws {
+    /// - Parameter connection: To the broker, as the core knew it: while the disk was written there may have come another.
+    private func perform(_ effect: DeviceEffect, _ parts: Parts, _ connection: RandomID?) throws {
         switch effect {
         case .destroyKeys(let app): try keystore.destroy(for: app)
         case .createKeys(let app): try keystore.create(for: app)
         case .store(let changes): try store.apply(changes)
-        case .subscribe(let filters, let barrier): parts.bus.subscribe(filters, barrier: barrier)
-        case .unsubscribe(let filters): parts.bus.unsubscribe(filters)
-        case .publish(let address, let payload, let retain): parts.bus.publish(address, payload, retain: retain)
-        case .report(let status): parts.bus.report(status)
+        case .subscribe(let filters, let barrier): parts.bus.subscribe(filters, barrier: barrier, on: connection)
+        case .unsubscribe(let filters): parts.bus.unsubscribe(filters, on: connection)
+        case .publish(let address, let payload, let retain):
+            parts.bus.publish(address, payload, retain: retain, on: connection)
+        case .report(let status): parts.bus.report(status, on: connection)
         case .send(let link, let frame): parts.links.send(frame, to: link)
         case .close(let link): parts.links.close(link)
         case .display(let link, let id, let text):

@@ -1,24 +1,26 @@
-import FleetProtocol
-import Logging
+package import FleetProtocol
+package import Logging
 package import Mosquitto
 import Synchronization
 
 /// The agent's side of MQTT: one client on the loop, which names each connection and keeps the newest of what is to be said.
 ///
-/// May be called from any thread; what is asked for is done on the loop's.
-final class BusSession: Sendable {
-    typealias Handler = @Sendable (DeviceEvent) -> Void
+/// May be called from any thread; what is asked for is done on the loop's, if the connection that it is meant for is still
+/// there then: the next one begins with all that is to be said.
+package final class BusSession: Sendable {
+    package typealias Handler = @Sendable (DeviceEvent) -> Void
 
     private let loop: EventLoop
     private let client: LoopClient
     private let state: LoopState
-    private let fleet: FleetID
 
     /// What is touched on the loop's thread alone.
     private final class LoopState: @unchecked Sendable {  // safe: used in closures that run on the loop's thread
         let fleet: FleetID
         let logger: Logger
         let handler: Handler
+        /// The name of the connection that stands.
+        var connection: RandomID?
         var outbox = Outbox()
         /// Barriers by the packet of their subscription.
         var subscriptions: [PacketID: (filters: [TopicFilter], barrier: Int64)] = [:]
@@ -78,9 +80,16 @@ final class BusSession: Sendable {
         }
 
         private func subscribeLater(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
-            _ = client.loop.schedule(after: .seconds(10)) { [self] in
-                if client.isConnected { subscribe(filters, barrier, client) }
+            _ = client.loop.schedule(after: .seconds(10)) { [self, connection] in
+                if connection == self.connection { subscribe(filters, barrier, client) }
             }
+        }
+
+        func begin(_ connection: RandomID?) {
+            self.connection = connection
+            outbox = Outbox()
+            subscriptions = [:]
+            topics = [:]
         }
     }
 
@@ -90,13 +99,12 @@ final class BusSession: Sendable {
     /// Messages that are read before the core has dealt with them.
     private static let credit = 1_000
 
-    init(
+    package init(
         _ configuration: AgentConfiguration, agentVersion: String, boot: Int64, loop: EventLoop, logger: Logger,
         handler: @escaping Handler
     ) throws {
         self.loop = loop
         let fleet = configuration.enrollment.fleet
-        self.fleet = fleet
         let state = LoopState(fleet, logger, handler)
         self.state = state
         let connection = Mutex(RandomID.random())
@@ -123,9 +131,9 @@ final class BusSession: Sendable {
             case .connecting: break
             case .connected:
                 logger.info("connected to the broker")
-                // Said since the last one ended, by an agent that did not know that yet.
-                state.outbox = Outbox()
-                handler(.connected(connection: connection.withLock { $0 }))
+                let name = connection.withLock { $0 }
+                state.begin(name)
+                handler(.connected(connection: name))
             case .message(let message): handler(.message(topic: message.topic, payload: message.payload))
             case .published(let packet, let code):
                 let topic = state.topics.removeValue(forKey: packet)
@@ -138,9 +146,7 @@ final class BusSession: Sendable {
             case .subscribed(let packet, let codes): state.subscribed(packet, codes, client)
             case .unsubscribed: break
             case .disconnected(let error, let delay):
-                state.outbox = Outbox()
-                state.subscriptions = [:]
-                state.topics = [:]
+                state.begin(nil)
                 state.leave()
                 if let error, let delay {
                     logger.warning(
@@ -152,41 +158,46 @@ final class BusSession: Sendable {
         }
     }
 
-    func start() { client.start() }
+    package func start() { client.start() }
 
-    func subscribe(_ filters: [TopicFilter], barrier: Int64) {
-        loop.execute { [client, state] in state.subscribe(filters, barrier, client) }
+    package func subscribe(_ filters: [TopicFilter], barrier: Int64, on connection: RandomID?) {
+        execute(on: connection) { client, state in state.subscribe(filters, barrier, client) }
     }
 
-    func unsubscribe(_ filters: [TopicFilter]) {
-        loop.execute { [client, fleet] in
+    package func unsubscribe(_ filters: [TopicFilter], on connection: RandomID?) {
+        execute(on: connection) { client, state in
             // Without a connection there is no subscription.
-            _ = try? client.unsubscribe(from: filters.map { $0.text(in: fleet) })
+            _ = try? client.unsubscribe(from: filters.map { $0.text(in: state.fleet) })
         }
     }
 
-    func publish(_ address: Address, _ payload: [UInt8], retain: Bool) {
-        loop.execute { [client, state] in
+    package func publish(_ address: Address, _ payload: [UInt8], retain: Bool, on connection: RandomID?) {
+        execute(on: connection) { client, state in
             state.outbox.add(address, payload, retain: retain)
             state.flush(client)
         }
     }
 
-    func report(_ status: Status) {
-        loop.execute { [client, state] in
+    package func report(_ status: Status, on connection: RandomID?) {
+        execute(on: connection) { client, state in
             state.outbox.add(status)
             state.flush(client)
         }
     }
 
+    private func execute(on connection: RandomID?, _ body: @escaping @Sendable (LoopClient, LoopState) -> Void) {
+        guard let connection else { return }
+        loop.execute { [client, state] in if state.connection == connection { body(client, state) } }
+    }
+
     /// The core has dealt with this many messages.
-    func handled(_ count: Int) {
+    package func handled(_ count: Int) {
         loop.execute { [client] in client.grant(count) }
     }
 
     /// Leaves when all that was to be published is; the broker says the will if it does not take it in time, or if the
     /// agent has failed.
-    func close(hasFailed: Bool) async {
+    package func close(hasFailed: Bool) async {
         if hasFailed { return client.close(.publishingWill) }
         await withCheckedContinuation { continuation in
             loop.execute { [client, state] in

@@ -259,7 +259,7 @@ final class Broker {
         _ topic: String, _ payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool, on connection: Connection
     ) {
         up(connection, qos) { [unowned self] in
-            (connection.client as? Machine)?.checkArrived(topic, payload, retain)
+            (connection.client as? Machine)?.checkArrived(topic, payload, retain, on: connection)
             publish(topic, payload, qos, retain: retain, by: connection.client)
             if qos == .atMostOnce {
                 connection.client.sent(on: connection)

@@ -11,7 +11,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, keysMadeAnew, keysDestroyedEarly
     case statusesLost, sequenceNotRaised, oldMessagesSentAgain, eventsNotSentAgain, eventsCountedTwice
     case presenceNotRepeated, appsNotNamed, endNotAnnounced, subscriptionsIncomplete
-    case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered
+    case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered, connectionsConfused
     // What it takes in
     case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored

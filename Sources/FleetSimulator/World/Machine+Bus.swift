@@ -8,13 +8,13 @@ extension Machine {
     private static let room = 3
 
     func publish(_ payload: [UInt8], to address: Address, retain: Bool) {
-        guard connection != nil else { return }
+        guard isConnectionCurrent else { return }
         outbox.add(address, payload, retain: retain)
         flush()
     }
 
     func report(_ status: Status) {
-        guard connection != nil else { return }
+        guard isConnectionCurrent else { return }
         outbox.add(status)
         flush()
     }
@@ -55,13 +55,14 @@ extension Machine {
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made
-        outbox = Outbox()
         isAboutToSayAgain = true
         watch.connected(random)
         connectedAt = world.now
         world.after(world.delay()) { [unowned self] in
             guard made.isClientThere, connection === made else { return }
             world.say(name, "is connected")
+            isEstablished = true
+            outbox = Outbox()
             post(.connected(connection: random))
         }
     }
@@ -86,6 +87,7 @@ extension Machine {
     func lost(_ connection: Connection) {
         guard connection === self.connection else { return }
         self.connection = nil
+        outbox = Outbox()
         watch.disconnected()
         post(.disconnected)
         retry()
@@ -103,7 +105,7 @@ extension Machine {
     func withhold(_ part: String) { connection?.withheld = part }
 
     func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
-        guard let connection else { return }
+        guard let connection, isConnectionCurrent else { return }
         watch.asked(filters, barrier, of: id)
         if world.fault == .barrierNotAwaited, let name = watch.connection {
             let marker = BarrierMarker(connection: name, counter: barrier)

@@ -349,7 +349,8 @@ extension Machine {
     }
 
     /// The laws of what reaches the broker.
-    func checkArrived(_ topic: String, _ payload: [UInt8], _ isRetained: Bool) {
+    func checkArrived(_ topic: String, _ payload: [UInt8], _ isRetained: Bool, on connection: Connection) {
+        checkNamed(topic, payload, on: connection)
         guard isRetained, topic.hasSuffix("/status"), !wasPutBack,
             let incarnation = Self.number("incarnation", in: payload),
             let boot = Self.number("boot", in: payload), let sequence = Self.number("seq", in: payload)
@@ -359,6 +360,21 @@ extension Machine {
             world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
         }
         watch.arrived[topic] = order
+    }
+
+    /// Who says on one connection that it is there on another is never said to be gone: no will is of that name.
+    private func checkNamed(_ topic: String, _ payload: [UInt8], on connection: Connection) {
+        guard let will = connection.will.flatMap({ try? Presence(json: $0.payload, limit: Presence.maximumSize) })
+        else { return }
+        let named: RandomID? =
+            switch Address(topic: topic, in: SimulatedFleet.id) {
+            case .presence: (try? Presence(json: payload, limit: Presence.maximumSize))?.connection
+            case .barrier: (try? BarrierMarker(json: payload, limit: 1_024))?.connection
+            default: nil
+            }
+        if let named, named != will.connection {
+            world.fail(.presence, "\(name) says \(topic) of connection \(named) on \(will.connection)")
+        }
     }
 
     func checkKeys(of record: AppRecord) {

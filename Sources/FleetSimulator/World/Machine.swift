@@ -51,8 +51,20 @@ final class Machine: BusClient {
     var isOn = false
     /// Nothing of the process runs.
     var isStalled = false
+    /// What is to be done when the disk has taken a transaction: the agent decides nothing meanwhile, and its client of the
+    /// broker goes on.
+    private var unwritten: ArraySlice<DeviceEffect>?
+    /// When that was decided, and for which connection, by its name.
+    private var decidedAt: Int64 = 0
+    private var decidedFor: RandomID?
+    /// Whether that stands.
+    var isConnectionCurrent: Bool {
+        isEstablished && (watch.connection == decidedFor || world.fault == .connectionsConfused)
+    }
     // The bus
-    var connection: Connection?
+    var connection: Connection? { didSet { isEstablished = false } }
+    /// The client has been told that the connection stands.
+    var isEstablished = false
     var outbox = Outbox()
     // The link
     var links: [Int64: AppProcess] = [:]
@@ -153,12 +165,17 @@ final class Machine: BusClient {
     func stop() {
         // What stands still hears no signal.
         guard core != nil, !isStalled else { return }
+        if unwritten != nil { return later { $0.stop() } }
         world.say(name, "the agent is asked to end")
         closeLinks()
         // What has come from the broker with the signal may be looked at behind it.
         let messages = inbox.filter { if case .message = $0 { true } else { false } }
         let isFirst = world.noise.chance(30)
         if world.fault != .endNotAnnounced { work(isFirst ? [.stopping] + messages : inbox + [.stopping]) }
+        if let effects = unwritten {
+            unwritten = nil
+            perform(effects, isStored: true)
+        }
         inbox = []
         guard let core else { return }
         checkEnd(core)
@@ -188,6 +205,8 @@ final class Machine: BusClient {
         watch.forgetUnstored()
         wakesAt = nil
         effectsLeft = nil
+        if let effects = unwritten { watch.unsaid(effects) }
+        unwritten = nil
         closeLinks()
         if let connection {
             self.connection = nil
@@ -200,11 +219,15 @@ final class Machine: BusClient {
     func post(_ event: DeviceEvent) {
         guard core != nil, world.fault == nil || !isDropped(event) else { return }
         inbox.append(event)
+        workSoon()
+    }
+
+    private func workSoon() {
         guard !isWorkDue else { return }
         isWorkDue = true
         world.after(world.isCalm || world.noise.chance(70) ? 0 : world.noise.milliseconds(1...10)) { [unowned self] in
             isWorkDue = false
-            guard !isStalled else { return }
+            guard !isStalled, unwritten == nil else { return }
             let events = inbox
             inbox = []
             if !events.isEmpty { work(events) }
@@ -214,7 +237,6 @@ final class Machine: BusClient {
     private func work(_ events: [DeviceEvent]) {
         guard core != nil else { return }
         let now = clock
-        let run = run
         for event in events {
             visit(event)
             if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
@@ -222,13 +244,27 @@ final class Machine: BusClient {
             core?.handle(event, at: now)
         }
         guard let effects = core?.takeEffects(at: now) else { return }
+        (decidedAt, decidedFor) = (world.now, core?.connection)
         if let core { watch.looked(core) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
         watch.before = []
-        perform(world.fault == nil ? effects : altered(effects))
-        guard self.run == run else { return }
-        watch.performed(at: runningTime, now.wall, core?.trust.version ?? 0)
-        wakeLater()
+        perform((world.fault == nil ? effects : altered(effects))[...], isStored: false)
+    }
+
+    /// The disk takes its time for a transaction.
+    private func write(then effects: ArraySlice<DeviceEffect>) {
+        unwritten = effects
+        let run = run
+        func goOn(after time: Int64) {
+            world.after(time) { [unowned self] in
+                guard self.run == run, let effects = unwritten else { return }
+                if isStalled { return goOn(after: 100) }
+                unwritten = nil
+                perform(effects, isStored: true)
+                if self.run == run, unwritten == nil, !inbox.isEmpty { workSoon() }
+            }
+        }
+        goOn(after: world.noise.milliseconds(20...3_000))
     }
 
     private func wakeLater() {
@@ -238,19 +274,20 @@ final class Machine: BusClient {
         wakesAt = next
         let run = run
         let time = clocks.delay(of: min(next - core.state.running.total, 3_600_000))
-        world.after(time + 1) { [unowned self] in
+        world.after(decidedAt + time + 1 - world.now) { [unowned self] in
             guard self.run == run else { return }
             if wakesAt == next { wakesAt = nil }
             post(.tick)
         }
     }
 
-    private func perform(_ effects: [DeviceEffect]) {
+    private func perform(_ effects: ArraySlice<DeviceEffect>, isStored: Bool) {
         let run = run
-        for (index, effect) in effects.enumerated() {
+        var isStored = isStored
+        for (index, effect) in zip(effects.indices, effects) {
             if let left = effectsLeft {
                 guard left > 0 else {
-                    if effects[..<index].contains(where: isStore) { watch.unsaid(effects[index...]) }
+                    if isStored { watch.unsaid(effects[index...]) }
                     return crash(isRestarting: true)
                 }
                 effectsLeft = left - 1
@@ -279,9 +316,11 @@ final class Machine: BusClient {
                 do { try disk.apply(changes) } catch { return world.fail(.total, "\(name): \(error)") }
                 stored(changes)
                 watch.performed(at: runningTime, clock.wall, core?.trust.version ?? 0)
+                isStored = true
+                if !world.isCalm, world.noise.chance(3) { return write(then: effects[(index + 1)...]) }
             case .subscribe(let filters, let barrier): subscribe(filters, barrier)
             case .unsubscribe(let filters):
-                guard let connection else { continue }
+                guard let connection, isConnectionCurrent else { continue }
                 watch.left(filters)
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
             case .publish(let address, let payload, let retain):
@@ -321,6 +360,8 @@ final class Machine: BusClient {
             }
             guard self.run == run else { return }
         }
+        watch.performed(at: runningTime, clock.wall, core?.trust.version ?? 0)
+        wakeLater()
     }
 
     /// Something that the process waits for.
