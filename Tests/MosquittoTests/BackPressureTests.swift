@@ -76,6 +76,37 @@ struct BackPressureTests {
         }
     }
 
+    @Test("an answer that a full queue of the broker has dropped ends the connection, and the next one works")
+    func answerDropped() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker(["max_queued_messages 10"])
+            let loop = try fixture.loop()
+            let reader = try fixture.client("reader", of: broker, on: loop, messageBuffer: 1) {
+                $0.answerTimeout = .seconds(1)
+            }
+            try await reader.connect()
+            try await reader.subscribe(to: ["flood"])
+            let writer = try fixture.client("writer", of: broker, on: loop)
+            try await writer.connect()
+            // More than the kernel takes for a reader that does not read.
+            let payload = [UInt8](repeating: 1, count: 200_000)
+            for _ in 0..<200 { try await writer.publish(payload, to: "flood", qos: .atMostOnce) }
+            try await writer.publish("behind", to: "nowhere")
+            let dropped = Task { try await reader.publish("x", to: "nowhere") }
+            try await until("it is sent") { reader.unanswered == 1 }
+            try await Task.sleep(for: .seconds(2))  // longer than its patience: answers may wait behind messages
+            #expect(reader.state == .connected(number: 1))
+            let messages = reader.messages
+            let reading = Task { for await _ in messages {} }
+            fixture.onEnd { reading.cancel() }
+            await #expect(throws: MosquittoError.self) {
+                try await within(.seconds(30), "the end of the connection") { try await dropped.value }
+            }
+            try await reach(reader, "the next connection") { $0 == .connected(number: 2) }
+            #expect(try await !reader.publish("x", to: "nowhere").isError)
+        }
+    }
+
     @Test("the bound holds for a client that floods itself, whose answers come among the messages")
     func selfMade() async throws {
         try await withFixture { fixture in

@@ -26,10 +26,10 @@ extension Connection {
             let codes = UnsafeBufferPointer(start: granted, count: Int(count)).map {
                 ReasonCode(rawValue: UInt8(truncatingIfNeeded: $0))
             }
-            connection.client.emit(.subscribed(PacketID(rawValue: UInt16(truncatingIfNeeded: id)), codes))
+            connection.client.subscribed(PacketID(rawValue: UInt16(truncatingIfNeeded: id)), codes)
         }
         mosquitto_unsubscribe_v5_callback_set(raw) { _, context, id, _ in
-            Connection.from(context)?.client.emit(.unsubscribed(PacketID(rawValue: UInt16(truncatingIfNeeded: id))))
+            Connection.from(context)?.client.unsubscribed(PacketID(rawValue: UInt16(truncatingIfNeeded: id)))
         }
         mosquitto_message_v5_callback_set(raw) { _, context, message, _ in
             guard let connection = Connection.from(context), let message = message?.pointee,

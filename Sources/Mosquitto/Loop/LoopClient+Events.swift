@@ -15,7 +15,18 @@ extension LoopClient {
 
     func published(_ id: PacketID, _ reason: ReasonCode) {
         inFlight -= 1
+        answered()
         emit(.published(id, reason))
+    }
+
+    func subscribed(_ id: PacketID, _ codes: [ReasonCode]) {
+        answered()
+        emit(.subscribed(id, codes))
+    }
+
+    func unsubscribed(_ id: PacketID) {
+        answered()
+        emit(.unsubscribed(id))
     }
 
     /// Returns whether reading should stop.

@@ -38,10 +38,12 @@ extension LoopClient {
             throw MosquittoError(.bufferFull, "publishing to \(topic): \(inFlight) publishes are unanswered")
         }
         inFlight += 1
+        asked()
         let (status, id) = connection.publish(payload, to: topic, qos: qos, retain: retain)
         if status != MOSQ_ERR_SUCCESS.rawValue {
             let number = errno
             inFlight -= 1
+            answered()
             try Topic.check(topic)
             throw failed(status, number, connection, "publishing to \(topic) on \(options.endpoint)")
         }
@@ -55,6 +57,7 @@ extension LoopClient {
     ) throws(MosquittoError) -> PacketID {
         let connection = try connected("subscribing to", filters.first ?? "")
         try check(filters)
+        asked()
         let (status, id) = connection.subscribe(filters, qos: qos, options: subscription)
         return try finish(status, id, connection, "subscribing to", filters)
     }
@@ -63,6 +66,7 @@ extension LoopClient {
     public func unsubscribe(from filters: [String]) throws(MosquittoError) -> PacketID {
         let connection = try connected("unsubscribing from", filters.first ?? "")
         try check(filters)
+        asked()
         let (status, id) = connection.unsubscribe(filters)
         return try finish(status, id, connection, "unsubscribing from", filters)
     }
@@ -77,6 +81,7 @@ extension LoopClient {
     ) throws(MosquittoError) -> PacketID {
         guard status == MOSQ_ERR_SUCCESS.rawValue else {
             let number = errno
+            answered()
             throw failed(
                 status, number, connection, "\(tried) \(filters.joined(separator: ", ")) on \(options.endpoint)")
         }

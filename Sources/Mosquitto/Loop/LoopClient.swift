@@ -30,6 +30,9 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
     var credit: Int
     /// Publishes without an answer.
     var inFlight = 0
+    /// All requests without an answer, and since when there was none.
+    private var unanswered = 0
+    private var unansweredSince: UInt64 = 0
     var limits = Connack(number: 0, sendMaximum: 0, maximumPacketSize: 0)
 
     init(_ options: ClientOptions, on loop: EventLoop, credit: Int?, handler: @escaping Handler) {
@@ -185,9 +188,34 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         case .connected:
             connection?.misc()
             settle()
+            checkAnswers(now)
         case .idle, .waiting, .closing, .closed:
             break
         }
+    }
+
+    /// A request has gone out.
+    func asked() {
+        if unanswered == 0 { unansweredSince = EventLoop.now() }
+        unanswered += 1
+    }
+
+    /// The broker has answered a request, or it was not made.
+    func answered() {
+        unanswered -= 1
+        unansweredSince = EventLoop.now()
+    }
+
+    private func checkAnswers(_ now: UInt64) {
+        // Answers wait behind the messages that nobody reads now.
+        if credit <= 0 { unansweredSince = now }
+        guard unanswered > 0, now > unansweredSince, now - unansweredSince > options.answerTimeout.nanoseconds,
+            case .connected = phase
+        else { return }
+        end(
+            cause: MosquittoError(
+                .timedOut,
+                "\(options.endpoint) has left \(unanswered) requests without an answer for \(options.answerTimeout)"))
     }
 
     /// A connection or an attempt has ended: wait and try again.
@@ -216,5 +244,6 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         connection = nil
         interest = 0
         inFlight = 0
+        unanswered = 0
     }
 }

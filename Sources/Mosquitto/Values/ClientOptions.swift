@@ -68,6 +68,9 @@ public struct ClientOptions: Sendable {
     public var bindAddress: String?
     /// How long an attempt may take, from the name look-up to the broker's CONNACK (counted in whole seconds).
     public var connectTimeout: Duration = .seconds(10)
+    /// How long the broker may leave requests unanswered, when it answers none of them, before the connection is ended and
+    /// made anew: a broker whose queue for a client is full drops answers too, without a word.
+    public var answerTimeout: Duration = .seconds(60)
     /// How long to wait between attempts.
     public var backoff = Backoff()
 
