@@ -33,6 +33,8 @@ final class Connection {
     var isLeaving = false
     /// Of what the client has sent, something was lost with it: all that it sent later is lost too.
     var isBrokenOff = false
+    /// Nothing comes through any more, and nobody has been told.
+    var isDead = false
 
     init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
         self.client = client
@@ -46,6 +48,12 @@ struct Lane {
     private(set) var last: Int64 = 0
     private var lastAtOnce: Int64 = 0
     var underWay = 0
+
+    /// Nothing that is sent from now on arrives before that time.
+    mutating func hold(until time: Int64) {
+        last = max(last, time)
+        lastAtOnce = max(lastAtOnce, time)
+    }
 
     /// When something arrives that would arrive at `time` if it were alone.
     mutating func arrival(of qos: QoS, at time: Int64) -> Int64 {
@@ -89,7 +97,7 @@ enum Filter: Hashable {
 
 /// A broker as nasty as Mosquitto was measured to be: it answers before it saves, loses at a crash what is inside the autosave
 /// window, fires no wills then and gives back old retained messages, comes back with an old database where somebody puts one,
-/// drops silently what overflows a queue, grants every subscription and filters at delivery, shows retained topics in any order,
+/// drops silently what overflows a queue, its answers too, grants every subscription and filters at delivery, shows retained topics in any order,
 /// and what goes at QoS 0 before what waits at QoS 1. A hostile one does worse.
 final class Broker {
     unowned let world: World
@@ -149,15 +157,47 @@ final class Broker {
     func cut(_ connection: Connection, noticedAfter delay: Int64) {
         guard connection.isClientThere else { return }
         connection.isClientThere = false
-        world.after(delay) { [unowned self] in end(connection) }
+        world.after(delay) { [unowned self] in if !connection.isDead { end(connection) } }
     }
+
+    /// For a time nothing comes through, and both sides believe in the connection. Then all of it comes; or it never does, and
+    /// each side finds out by itself.
+    func freeze(_ connection: Connection, for time: Int64, isDead: Bool) {
+        guard connection.isClientThere, connection.isBrokerThere, !connection.isDead else { return }
+        world.say(connection.client.name, isDead ? "is cut off, and nobody knows" : "is cut off for \(time) ms")
+        guard isDead else {
+            connection.up.hold(until: world.now + time)
+            connection.down.hold(until: world.now + time)
+            return
+        }
+        connection.isDead = true
+        halfOpen.append(connection)
+        world.after(time) { [unowned self] in finish(connection) }
+        world.after(Machine.keepAlive) { [unowned self] in end(connection) }
+    }
+
+    /// An answer. Whose queue is full gets none, and leaves when it has waited for long enough.
+    private func answer(_ connection: Connection, _ body: @escaping () -> Void) {
+        guard manners == .lossy, connection.down.underWay >= 12 || world.noise.chance(2) else {
+            return down(connection, .atMostOnce, body)
+        }
+        world.say("broker", "drops an answer to \(connection.client.name)")
+        world.after(Self.patience) { [unowned self] in
+            guard connection.isClientThere else { return }
+            cut(connection, noticedAfter: 0)
+            connection.client.lost(connection)
+        }
+    }
+
+    /// How long a client waits for an answer.
+    private static let patience: Int64 = 60_000
 
     /// A client leaves in good order, behind all that it has said: no will.
     func leave(_ connection: Connection, then body: @escaping () -> Void) {
         connection.isClientThere = false
         connection.isLeaving = true
         world.after(connection.up.last - world.now) { [unowned self] in
-            guard connection.isBrokerThere else { return }
+            guard connection.isBrokerThere, !connection.isDead else { return }
             connection.isBrokerThere = false
             connections.removeAll { $0 === connection }
             body()
@@ -188,7 +228,7 @@ final class Broker {
 
     /// Nothing of it may come through: then the client finds that nobody answers any more.
     private func tellLoss(of connection: Connection) {
-        guard connection.isClientThere else { return }
+        guard connection.isClientThere, !connection.isDead else { return }
         halfOpen.append(connection)
         let isSilent = !world.isCalm && world.noise.chance(5)
         world.after(isSilent ? world.noise.milliseconds(1_000...60_000) : world.delay()) { [unowned self] in
@@ -207,6 +247,10 @@ final class Broker {
     /// Whoever still thinks that a connection stands is told.
     func calm() {
         start()
+        for connection in connections where max(connection.up.last, connection.down.last) > world.now + 2_000 {
+            freeze(connection, for: 0, isDead: true)
+        }
+        for connection in connections where connection.isDead { end(connection) }
         for connection in halfOpen { finish(connection) }
     }
 
@@ -219,14 +263,15 @@ final class Broker {
         guard isUp else { return }
         isUp = false
         world.say("broker", isCrash ? "is killed" : "stops")
+        for connection in isCrash ? [] : connections {
+            // All are still there, and hear it.
+            guard let will = connection.will else { continue }
+            keep(will.topic, Retained(payload: will.payload, qos: .atLeastOnce))
+            spread(will.topic, will.payload, .atLeastOnce)
+        }
         while !connections.isEmpty {
             let connection = connections.removeFirst()
             connection.isBrokerThere = false
-            if !isCrash, let will = connection.will {
-                // Those whose turn is still to come hear it.
-                keep(will.topic, Retained(payload: will.payload, qos: .atLeastOnce))
-                spread(will.topic, will.payload, .atLeastOnce)
-            }
             tellLoss(of: connection)
         }
         if isCrash {
@@ -264,7 +309,7 @@ final class Broker {
             if qos == .atMostOnce {
                 connection.client.sent(on: connection)
             } else {
-                down(connection) { connection.client.sent(on: connection) }
+                answer(connection) { connection.client.sent(on: connection) }
             }
         }
     }
@@ -280,7 +325,7 @@ final class Broker {
             }
             // Mosquitto answers first; no client may rely on either.
             let isAnsweredFirst = world.noise.chance(70)
-            if isAnsweredFirst { down(connection) { connection.client.subscribed(token, on: connection) } }
+            if isAnsweredFirst { answer(connection) { connection.client.subscribed(token, on: connection) } }
             for text in filters {
                 let filter = Filter(text)
                 connection.filters.removeAll { $0.filter == filter }
@@ -292,7 +337,7 @@ final class Broker {
                     deliver(topic, kept.payload, min(qos, kept.qos), isRetained: true, to: connection)
                 }
             }
-            if !isAnsweredFirst { down(connection) { connection.client.subscribed(token, on: connection) } }
+            if !isAnsweredFirst { answer(connection) { connection.client.subscribed(token, on: connection) } }
         }
     }
 
@@ -312,7 +357,7 @@ final class Broker {
         world.after(arrival - world.now) {
             connection.up.underWay -= 1
             if !connection.isClientThere, !connection.isLeaving, !isTaken { connection.isBrokenOff = true }
-            guard connection.isBrokerThere, !connection.isBrokenOff else { return }
+            guard connection.isBrokerThere, !connection.isBrokenOff, !connection.isDead else { return }
             body()
         }
     }
@@ -325,7 +370,7 @@ final class Broker {
         connection.down.underWay += 1
         world.after(arrival - world.now) {
             connection.down.underWay -= 1
-            guard connection.isClientThere else { return }
+            guard connection.isClientThere, !connection.isDead else { return }
             body()
         }
     }

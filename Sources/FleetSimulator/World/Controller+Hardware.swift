@@ -47,6 +47,10 @@ extension Controller {
         isPunctual = false
     }
 
+    func freeze(for time: Int64, isDead: Bool) {
+        if let connection { world.broker.freeze(connection, for: time, isDead: isDead) }
+    }
+
     /// Its process stands still.
     func stall(for time: Int64) {
         guard let running, !isStalled else { return }

@@ -160,7 +160,9 @@ final class Controller: BusClient {
         inbox = []
         if let connection {
             self.connection = nil
-            world.broker.cut(connection, noticedAfter: 0)
+            // Its machine may be gone too, of which the broker hears nothing.
+            let isSudden = downFor > 10_000 && world.noise.chance(50)
+            world.broker.cut(connection, noticedAfter: isSudden ? world.noise.milliseconds(1...90_000) : 0)
         }
         forgetSome()
         world.after(downFor) { [unowned self] in start(isRestoring: isRestoring) }

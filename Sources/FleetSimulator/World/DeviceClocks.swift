@@ -45,7 +45,8 @@ struct DeviceClocks {
     func delay(of running: Int64) -> Int64 { running * 1_000 / (1_000 + drift.uptime) }
 
     mutating func set(by seconds: Int64, at now: Int64) {
-        wallOffset += seconds * 1_000
+        // No system has a time before 1970.
+        wallOffset = max(wallOffset + seconds * 1_000, -SimulatedFleet.begin.milliseconds)
         wallSetAt = now
     }
 

@@ -153,10 +153,11 @@ extension Action {
     /// The device that it is about.
     var device: Int? {
         switch self {
-        case .crashAgent(let device, _), .reboot(let device), .fillDisk(let device), .setClock(let device, _),
+        case .crashAgent(let device, _), .reboot(let device), .fillDisk(let device, _), .setClock(let device, _),
             .image(let device), .putBack(let device), .crashApp(let device, _), .reinstallApp(let device, _),
             .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
-            .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .refuse(let device, _),
+            .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .freeze(let device, _, _),
+            .refuse(let device, _),
             .intrude(let device, _),
             .display(let device, _), .enterCode(let device, _, _), .remove(let device), .enroll(let device, _),
             .clone(let device), .stopClock(let device, _), .stall(let device, _, _):
@@ -165,7 +166,7 @@ extension Action {
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
         case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .ageBroker, .saveBroker,
             .crashController, .fillControllerDisk, .backUpController, .putBackController, .setControllerClock,
-            .question, .renewTrust, .pause, .stallController:
+            .freezeController, .question, .renewTrust, .pause, .stallController:
             nil
         }
     }

@@ -71,7 +71,8 @@ extension Machine {
                 world.fail(.erased, "\(name)/\(app.id): told that it is retired while its keys are there")
             }
             checkUnforged(value, app.id)
-            checkOrder(value, record)
+            // What was decided before the agent has read that the app has retired itself comes to nothing there.
+            if app.session?.properties.authReason != .selfRetired { checkOrder(value, record) }
             watch.shown[app.id]?[value.policy] = value
         case .welcome(_, _, let kept?) where kept > 0:
             if let launch = app.session?.registration?.launch,

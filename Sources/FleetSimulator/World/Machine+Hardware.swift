@@ -45,6 +45,10 @@ extension Machine {
         cut(noticedAfter: world.noise.milliseconds(1...45_000))
     }
 
+    func freeze(for time: Int64, isDead: Bool) {
+        if let connection { world.broker.freeze(connection, for: time, isDead: isDead) }
+    }
+
     func setClock(by seconds: Int64) { clocks.set(by: seconds, at: world.now) }
 
     /// The wall clock stands still, and goes on from there.
@@ -82,7 +86,12 @@ extension Machine {
     /// How long a broker waits for a word of a client.
     static let keepAlive: Int64 = 45_000
 
-    func fillDisk() { isDiskFull = true }
+    /// At least one transaction finds no room.
+    func fillDisk(for time: Int64) {
+        isDiskFull = true
+        fullUntil = world.now + time
+    }
+
     func takeImage() { image = disk }
 
     func putBack() {
@@ -109,7 +118,7 @@ extension Machine {
     /// The clock is right, the disk has room, the agent and the apps run. One that was put back is enrolled again.
     func calm() {
         effectsLeft = nil
-        isDiskFull = false
+        (isDiskFull, fullUntil) = (false, 0)
         clocks.correct(at: world.now)
         goOn()
         if wasPutBack, !isRemoved {

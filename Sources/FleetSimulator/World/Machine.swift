@@ -44,6 +44,7 @@ final class Machine: BusClient {
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
     var isDiskFull = false
+    var fullUntil: Int64 = 0
     private var inbox: [DeviceEvent] = []
     private var isWorkDue = false
     var wakesAt: Int64?
@@ -304,7 +305,7 @@ final class Machine: BusClient {
                 }
                 checkKeys(of: app)
             case .store(let changes):
-                if isDiskFull {
+                if isDiskFull || world.now < fullUntil {
                     isDiskFull = false
                     world.say(name, "the disk is full")
                     return crash(isRestarting: true)

@@ -74,7 +74,7 @@ extension Schedule {
                     .backUpController, .putBackController, .ageBroker, .crashBroker, .saveBroker, .retire,
                     .setControllerClock,
                 ]
-            case .members: [.remove, .enroll, .clone, .cutDevice, .crashBroker, .unplug]
+            case .members: [.remove, .enroll, .clone, .cutDevice, .crashBroker, .unplug, .freeze]
             case .registry: [.backUpController, .putBackController, .remove, .enroll, .crashBroker, .ageBroker]
             case .clones: [.image, .putBack, .clone, .crashAgent, .enroll]
             case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker, .enroll]
@@ -138,7 +138,7 @@ extension Action {
             attempt, retire, cutDevice, cutController, cutOperator, crashBroker, stopBroker, saveBroker,
             fillControllerDisk, crashController, backUpController, putBackController, setControllerClock,
             stopAgent, unplug, display, enterCode, question, renewTrust, refuse, remove, enroll, clone,
-            ageBroker, pause, stopClock, stall, stallController
+            ageBroker, pause, stopClock, stall, stallController, freeze, freezeController
 
         private static let weights: KeyValuePairs<Self, Int> = [
             .request: 38, .crashAgent: 7, .reboot: 2, .fillDisk: 2, .setClock: 2, .image: 1, .putBack: 1, .crashApp: 5,
@@ -146,7 +146,8 @@ extension Action {
             .crashBroker: 4, .stopBroker: 1, .saveBroker: 3, .fillControllerDisk: 1, .crashController: 5,
             .backUpController: 1, .putBackController: 1, .setControllerClock: 1, .stopAgent: 2, .unplug: 4, .display: 1,
             .enterCode: 3, .question: 2, .renewTrust: 2, .refuse: 1, .remove: 1, .enroll: 2, .clone: 1, .pause: 1,
-            .retire: 2, .ageBroker: 1, .stopClock: 1, .stall: 2, .stallController: 1,
+            .retire: 2, .ageBroker: 1, .stopClock: 1, .stall: 2, .stallController: 1, .freeze: 3,
+            .freezeController: 1,
         ]
 
         private static let drawn = weights.flatMap { Array(repeating: $0.key, count: $0.value) }
@@ -168,8 +169,9 @@ extension Action {
             self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps, mixture))
         case .crashAgent: self = .crashAgent(device, effects: random.below(12))
         case .reboot: self = .reboot(device)
-        case .fillDisk: self = .fillDisk(device)
-        case .setClock: self = .setClock(device, [-86_400, -60, 60, 3_600, 2_000_000_000][random.below(5)])
+        case .fillDisk: self = .fillDisk(device, random.chance(60) ? 0 : random.milliseconds(1...60_000))
+        case .setClock:
+            self = .setClock(device, [-1_700_000_000, -86_400, -60, 60, 3_600, 2_000_000_000][random.below(6)])
         case .image: self = .image(device)
         case .putBack: self = .putBack(device)
         case .crashApp: self = .crashApp(device, app)
@@ -195,10 +197,13 @@ extension Action {
                 effects: random.below(12), downFor: random.milliseconds(isLong ? 60_000...300_000 : 1...3_000))
         case .backUpController: self = .backUpController
         case .putBackController: self = .putBackController(withFolder: random.chance(50))
-        case .setControllerClock: self = .setControllerClock([-3_600, -30, 86_400, 17_280_000][random.below(4)])
+        case .setControllerClock:
+            self = .setControllerClock([-3_600, -30, 86_400, 17_280_000, -17_280_000][random.below(5)])
         case .stopAgent: self = .stopAgent(device)
         case .unplug:
             self = .unplug(device, random.milliseconds(random.chance(20) ? 1_000...20_000 : 60_000...400_000))
+        case .freeze: self = .freeze(device, random.milliseconds(1...60_000), isDead: random.chance(50))
+        case .freezeController: self = .freezeController(random.milliseconds(1...120_000), isDead: random.chance(50))
         case .refuse: self = random.chance(50) ? .refuse(device, app) : .intrude(device, app)
         case .display: self = .display(device, app)
         case .enterCode: self = .enterCode(device, min(1, apps - 1), isRight: random.chance(40))

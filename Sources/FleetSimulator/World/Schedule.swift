@@ -46,8 +46,8 @@ package enum Action: Hashable, Sendable {
     /// The agent's process dies before its effect of that number, counted from now.
     case crashAgent(Int, effects: Int)
     case reboot(Int)
-    /// The disk is full: the agent's next transaction fails.
-    case fillDisk(Int)
+    /// The disk is full: the agent's next transaction fails, and all for so many milliseconds.
+    case fillDisk(Int, Int64 = 0)
     /// Somebody sets the device's wall clock, by seconds.
     case setClock(Int, Int64)
     /// It stands still, for milliseconds.
@@ -84,6 +84,9 @@ package enum Action: Hashable, Sendable {
     case stopAgent(Int)
     /// The device has no network, for milliseconds.
     case unplug(Int, Int64)
+    /// Nothing comes through on a connection, for milliseconds or ever, and nobody knows.
+    case freeze(Int, Int64, isDead: Bool)
+    case freezeController(Int64, isDead: Bool)
     /// Some process wants to be an app that it may not be.
     case refuse(Int, Int)
     /// Another process calls itself an app that is there already, and acts in its name.

@@ -10,7 +10,7 @@ extension World {
         case .crashAgent(let device, let effects):
             if effects == 0 { machines[device].kill() } else { machines[device].effectsLeft = effects - 1 }
         case .reboot(let device): machines[device].reboot()
-        case .fillDisk(let device): machines[device].fillDisk()
+        case .fillDisk(let device, let time): machines[device].fillDisk(for: time)
         case .setClock(let device, let seconds): machines[device].setClock(by: seconds)
         case .stopClock(let device, let time): machines[device].stopClock(for: time)
         case .stall(let device, let time, let isAsleep): machines[device].stall(for: time, isAsleep: isAsleep)
@@ -39,6 +39,8 @@ extension World {
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
         case .stopAgent(let device): machines[device].stop()
         case .unplug(let device, let time): machines[device].unplug(for: time)
+        case .freeze(let device, let time, let isDead): machines[device].freeze(for: time, isDead: isDead)
+        case .freezeController(let time, let isDead): controller.freeze(for: time, isDead: isDead)
         case .refuse(let device, let app): machines[device].refuse(machines[device].apps[app].id)
         case .intrude(let device, let app): machines[device].intrude(as: machines[device].apps[app])
         case .display(let device, let app): machines[device].apps[app].display()

@@ -166,7 +166,10 @@ extension Counted {
             if let arrived = controller.watch.arrived[device] {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
             }
-            if controller.watch.present[device] != nil, let came = controller.watch.presentSince[device] {
+            // A report of an earlier incarnation, shown again, makes it uncertain who is there.
+            if !world.areReportsReplayed, controller.watch.present[device] != nil,
+                let came = controller.watch.presentSince[device]
+            {
                 // It is counted from when the controller has read that.
                 mustBeLate =
                     try max(came, controller.wentOnAt) + 301_000 <= world.now && isLongAgo(classed.seen)
