@@ -23,6 +23,8 @@ final class AppProcess {
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
     var displays: Set<Int64> = []
+    /// Whether a person has seen them.
+    var shown: [Int64: Bool] = [:]
     private let manner: Manner
     /// What this version of the app implements.
     private(set) var callbacks: Set<Callback>
@@ -214,7 +216,14 @@ final class AppProcess {
                 // Behind what was said before.
                 world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
-            case .displayed(let id, _): displays.remove(id)
+            case .displayed(let id, let isShown):
+                if !displays.contains(id) {
+                    world.fail(.quiet, "\(name): it is told of a text that it does not wait for")
+                }
+                if isShown, shown[id] != true {
+                    world.fail(.quiet, "\(name): its text is said to be shown, and was not")
+                }
+                displays.remove(id)
             }
         }
         if session?.connection == .open, watch.attemptsTold.count != watch.attempts {

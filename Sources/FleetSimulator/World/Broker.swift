@@ -35,6 +35,8 @@ final class Connection {
     var isBrokenOff = false
     /// Nothing comes through any more, and nobody has been told.
     var isDead = false
+    /// The broker has dropped an answer.
+    var isOwing = false
 
     init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
         self.client = client
@@ -182,6 +184,7 @@ final class Broker {
             return down(connection, .atMostOnce, body)
         }
         world.say("broker", "drops an answer to \(connection.client.name)")
+        connection.isOwing = true
         world.after(Self.patience) { [unowned self] in
             guard connection.isClientThere else { return }
             cut(connection, noticedAfter: 0)
@@ -220,9 +223,14 @@ final class Broker {
     }
 
     /// Who has no account any more is thrown off; Mosquitto then says no will.
-    func end(allOf user: User) {
+    func end(allOf user: User, after delay: Int64 = 0) {
         for connection in connections where connection.client.user == user {
-            end(connection, isWillSaid: world.noise.chance(30))
+            let isWillSaid = world.noise.chance(30)
+            if delay == 0 {
+                end(connection, isWillSaid: isWillSaid)
+            } else {
+                world.after(delay) { [unowned self] in end(connection, isWillSaid: isWillSaid) }
+            }
         }
     }
 
@@ -247,7 +255,8 @@ final class Broker {
     /// Whoever still thinks that a connection stands is told.
     func calm() {
         start()
-        for connection in connections where max(connection.up.last, connection.down.last) > world.now + 2_000 {
+        for connection in connections
+        where connection.isOwing || max(connection.up.last, connection.down.last) > world.now + 2_000 {
             freeze(connection, for: 0, isDead: true)
         }
         for connection in connections where connection.isDead { end(connection) }

@@ -111,40 +111,6 @@ extension Controller {
         let notAfter: Timestamp
     }
 
-    /// The times that are signed rise, across restarts and whatever is done to the clock: devices take a lower one for a
-    /// replay. Nobody is greeted who was taken out.
-    func checkSigned(_ topic: String, _ payload: [UInt8]) {
-        let clock: ControllerClock? =
-            switch Address(topic: topic, in: SimulatedFleet.id) {
-            case .heartbeat:
-                (try? SignedDocument(wire: payload)).flatMap {
-                    try? Heartbeat(json: $0.payload, limit: SignedDocument.maximumSize).clock
-                }
-            case .hello:
-                (try? SignedDocument(wire: payload)).flatMap {
-                    try? Hello(json: $0.payload, limit: SignedDocument.maximumSize)
-                }.map { hello in
-                    questions.asked(hello)
-                    return hello.clock
-                }
-            default: nil
-            }
-        guard let clock else { return }
-        if topic == Self.heartbeats, let device = questions.late(of: enrolments) {
-            world.fail(.ends, "\(device) is not asked again for what was cleared")
-        }
-        if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id),
-            let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,
-            !machine.isRemovalUnfinished, machine.enrolment == nil
-        {
-            world.fail(.gone, "the controller greets \(device), which was taken out")
-        }
-        if let signed, (clock.epoch, clock.at) <= signed {
-            world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
-        }
-        signed = (clock.epoch, clock.at)
-    }
-
     /// Whatever is done to its clock, a heartbeat goes every minute: without one devices are out of contact.
     func checkBeats(_ effects: [ControllerCore.Effect]) {
         let silence = world.now - beatAt
@@ -210,10 +176,11 @@ extension Controller {
     private static let responses = Address.prefix(of: SimulatedFleet.id) + "control/response/"
 
     func noteRequest(_ topic: String, _ payload: [UInt8]) {
-        guard topic.hasPrefix(Self.requests),
+        guard topic.hasPrefix(Self.requests), !payload.isEmpty,
             case .request(let user, let verb)? = Address(topic: topic, in: SimulatedFleet.id),
             let request = try? Request(json: payload, limit: Request.maximumSize)
         else { return }
+        heard.insert(request.id)
         asked[request.id] = Asked(user: user, verb: verb, body: request.body.json, notAfter: request.notAfter)
     }
 
@@ -233,6 +200,7 @@ extension Controller {
                 if let standing, let problem = try desired.problem(in: response, standing) {
                     world.fail(.answered, problem)
                 }
+                heard.remove(response.id)
                 let problem = try desired.answered(
                     response, to: request.verb, request.body, of: request.user, strangers: strangers)
                 if let problem { world.fail(.answered, problem) }
@@ -299,6 +267,16 @@ extension Controller {
         if case .publish(let topic, _, _) = effect { topic.hasPrefix(responses) } else { false }
     }
 
+    /// What has come is answered once all is read: nobody has to ask twice.
+    func checkAnswered() {
+        guard phase == .serving, inbox.isEmpty, connection != nil, let id = heard.min(by: { $0.text < $1.text }) else {
+            return
+        }
+        heard = []
+        world.fail(
+            .answered, "\(asked[id].map { "\($0.verb.rawValue) of \($0.user.text)" } ?? "a request") is not answered")
+    }
+
     /// A device that is enrolled learns of all that it will read how new it is.
     private func checkFloors(_ answer: JSONValue, for device: DeviceID) throws {
         let floors = try Floors(json: answer.json, limit: Response.maximumSize)
@@ -312,6 +290,10 @@ extension Controller {
             }
         }
         let real = Dictionary(readable.map { ($0.address.topic(in: SimulatedFleet.id), $0.revision) }) { $1 }
+        let epoch = try store.latest().epoch
+        if floors.epoch != epoch {
+            world.fail(.order, "\(device) is enrolled in epoch \(floors.epoch), and it is \(epoch)")
+        }
         if told != real { world.fail(.order, "\(device) is enrolled and told of \(told), and reads \(real)") }
     }
 

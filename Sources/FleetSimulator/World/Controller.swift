@@ -61,6 +61,8 @@ final class Controller: BusClient {
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
+    /// The requests of this connection that are not answered yet.
+    var heard: Set<RandomID> = []
     /// The requests that have come, and those that were done.
     var asked: [RandomID: Asked] = [:]
     var done: Set<RandomID> = []
@@ -292,13 +294,13 @@ final class Controller: BusClient {
         switch event {
         case .connected:
             phase = .looking
-            said = []
+            (said, heard) = ([], [])
             watch = PresenceWatch()
             questions = Questions()
         case .disconnected: phase = .offline
         case .messages(let messages):
             // What a full disk kept from it, it has not heard.
-            if isFull { questions = Questions() } else { questions.handled(messages, at: world.now) }
+            if isFull { (questions, heard) = (Questions(), []) } else { questions.handled(messages, at: world.now) }
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
@@ -310,6 +312,7 @@ final class Controller: BusClient {
         // As well it may have died between two transactions, before it has said anything.
         if isFull, world.noise.chance(30) { return crash() }
         perform(effects, running, isFull)
+        if case .messages = event, self.running === running { checkAnswered() }
         if let before, world.noise.chance(25) {
             store = before
             crash()
@@ -319,6 +322,12 @@ final class Controller: BusClient {
     private static func isOfFullDisk(_ text: String) -> Bool { text.contains("disk is full") }
 
     private func perform(_ effects: [ControllerCore.Effect], _ running: Running, _ wasFull: Bool) {
+        let before = noted
+        let isChanging = effects.contains { effect in
+            if case .publish(let topic, _, _) = effect { topic.hasPrefix(Self.documents) } else { false }
+        }
+        // A full disk of the world takes no transaction at all, also none that only reads.
+        if isChanging, !wasFull { checkNoted(before: effects) }
         for effect in effects {
             if let left = effectsLeft {
                 guard left > 0 else { return crash() }
@@ -330,7 +339,7 @@ final class Controller: BusClient {
                 guard let connection else { continue }
                 world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: 0, on: connection)
             case .publish(let topic, let payload, let retain):
-                checkSigned(topic, payload)
+                checkSigned(topic, payload, from: before, isChanging: isChanging)
                 guard let connection else { continue }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
                 if world.schedule.broker == .lossy, Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }

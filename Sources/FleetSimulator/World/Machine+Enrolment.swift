@@ -17,7 +17,9 @@ extension Machine {
         world.controller.enrolments[id] = nil
         world.controller.watch.forget(id)
         world.controller.questions.forget(id)
-        world.broker.end(allOf: user)
+        // The broker may be told late, and what runs has said something more by then.
+        let isLate = !world.isCalm && world.noise.chance(30)
+        world.broker.end(allOf: user, after: isLate ? world.noise.milliseconds(1...30_000) : 0)
     }
 
     /// It gets the next incarnation and another password; a new device has nothing of what the old one had.

@@ -166,12 +166,16 @@ extension Machine {
         for change in changes {
             switch change {
             case .app(let app):
+                checkErased(app)
                 checkForward(app)
                 checkLevel(app, changes)
             case .document(let address, let wire?):
                 checkAge(wire, at: address)
                 checkAccepted(wire, at: address)
             case .document(let address, nil):
+                if !changes.contains(where: { if case .document(address, _?) = $0 { true } else { false } }) {
+                    checkForgotten(address)
+                }
                 watch.wishes.note(nil, at: address)
                 watch.levelTimes.end(at: address)
             case .mark(let address, let mark): checkForward(mark.revision, at: address)
@@ -360,6 +364,29 @@ extension Machine {
             world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
         }
         watch.arrived[topic] = order
+    }
+
+    /// Nothing says that keys are gone, or there, before they are.
+    private func checkErased(_ app: AppRecord) {
+        if app.hasKeys != (disk.keys[app.id] != nil) {
+            world.fail(
+                .erased, "\(name)/\(app.id): its keys are stored as \(app.hasKeys ? "there" : "gone") before that is so"
+            )
+        }
+    }
+
+    /// What the controller still wants of a device is not forgotten, whatever a broker shows or keeps back.
+    private func checkForgotten(_ address: Address) {
+        guard !wasPutBack, !world.controller.wasPutBack, let core, let mark = core.state.marks[address] else { return }
+        switch address {
+        case .desired(.group(let group), _, _), .groupMeta(let group):
+            guard core.membership.contains(group), core.state.groups.contains(group) else { return }
+        default: break
+        }
+        let wish = (try? world.controller.store.wishes())?.first { $0.address == address }
+        if let wish, wish.value != nil, wish.revision == mark.revision {
+            world.fail(.convergence, "\(name) forgets \(address.path) of \(mark.revision), which is wanted")
+        }
     }
 
     /// Who says on one connection that it is there on another is never said to be gone: no will is of that name.

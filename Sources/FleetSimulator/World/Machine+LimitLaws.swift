@@ -20,6 +20,12 @@ extension Machine {
         if watch.isInContact, contact?.running != core.state.running.total {
             world.fail(.limits, "\(name) is in contact, and has not noted it")
         }
+        let blocked = core.state.apps.values.first { app in
+            app.latch == nil && app.authReason == .outOfContact && watch.isStillCertain(app.id)
+        }
+        if watch.isInContact, let blocked {
+            world.fail(.limits, "\(name) is in contact, and \(blocked.id) is still blocked")
+        }
     }
 
     /// How late a limit may be noticed: running time is looked at when it is due, the wall clock with the next tick.

@@ -348,7 +348,9 @@ final class Machine: BusClient {
                 }
             case .display(let link, let number, _):
                 if world.fault == .displaysNotAnswered, world.noise.chance(50) { continue }
-                later { $0.post(.displayed(link, id: number, true)) }
+                let isShown = world.noise.chance(80)
+                links[link.number]?.shown[number] = isShown
+                later { $0.post(.displayed(link, id: number, isShown)) }
             case .checkCode(let check, let text, _):
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
                 later { $0.post(.codeChecked(check, isRight: isRight)) }

@@ -225,6 +225,11 @@ struct Watch {
         contact = Contact(running: running, wall: wall, lost: lostTime)
     }
 
+    /// What was stored of these incarnations is gone with the device.
+    mutating func forgive(through incarnation: Int64) {
+        promised = promised.filter { $0.key.incarnation > incarnation }
+    }
+
     mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
 
     /// How long, in milliseconds of running time, there has been no contact: at most, and as far as the device knows.

@@ -105,6 +105,7 @@ extension World {
             machine.isRemovalUnfinished = false
             if machine.enrolment != nil { machine.removalMayFollowUntil = now + 60_000 }
             controller.removed[machine.id] = incarnation
+            machine.watch.forgive(through: incarnation)
         }
     }
 
@@ -173,9 +174,10 @@ extension World {
             var request = GroupRequest(group: groupID(group), priority: priority, devices: devices, why: why)
             if manner.chance(30) {
                 let others = machines.filter { members >> $0.number & 1 == 0 && manner.chance(50) }.map(\.id)
+                let all = manner.chance(30) ? machines.filter { _ in manner.chance(50) }.map(\.id) : nil
                 request = GroupRequest(
-                    group: groupID(group), priority: manner.chance(50) ? priority : nil, add: devices, remove: others,
-                    why: why)
+                    group: groupID(group), priority: manner.chance(50) ? priority : nil, devices: all, add: devices,
+                    remove: others, why: why)
             }
             person.ask(.groupSet, json(request))
         case .deleteGroup(let group): person.ask(.groupDelete, json(GroupRequest(group: groupID(group), why: why)))

@@ -38,8 +38,14 @@ extension World {
             machine.shown(original.topic, wire.json)
         case .moved:
             guard !documents.isEmpty else { return }
-            let (from, to) = (documents[noise.below(documents.count)], documents[noise.below(documents.count)])
-            machine.shown(to.topic, from.payload)
+            let from = documents[noise.below(documents.count)]
+            var to = documents[noise.below(documents.count)].topic
+            if noise.chance(70), case .desired(_, _, let aspect)? = Address(topic: from.topic, in: SimulatedFleet.id) {
+                // Where it would fit.
+                let layer = noise.chance(50) ? Layer.all : .device(machine.id)
+                to = Address.desired(layer, appID(noise.below(schedule.apps)), aspect).topic(in: SimulatedFleet.id)
+            }
+            machine.shown(to, from.payload)
         case .replayed:
             // One that has been replaced since.
             var newest: [String: [UInt8]] = [:]

@@ -1,0 +1,91 @@
+import FleetController
+import FleetProtocol
+
+/// The laws of what the controller says in the fleet's name.
+extension Controller {
+    /// The times that are signed rise, across restarts and whatever is done to the clock: devices take a lower one for a
+    /// replay. Nobody is greeted who was taken out.
+    ///
+    /// - Parameter from: How far the store had come before this moment, as the home says.
+    func checkSigned(_ topic: String, _ payload: [UInt8], from: StorePosition?, isChanging: Bool) {
+        guard let address = Address(topic: topic, in: SimulatedFleet.id),
+            let clock = clock(in: payload, at: address, isChanging: isChanging)
+        else { return }
+        checkRevision(of: clock, from: from)
+        if topic == Self.heartbeats, let device = questions.late(of: enrolments) {
+            world.fail(.ends, "\(device) is not asked again for what was cleared")
+        }
+        if case .hello(let device) = address,
+            let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,
+            !machine.isRemovalUnfinished, machine.enrolment == nil
+        {
+            world.fail(.gone, "the controller greets \(device), which was taken out")
+        }
+        if let signed, (clock.epoch, clock.at) <= signed {
+            world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
+        }
+        signed = (clock.epoch, clock.at)
+    }
+
+    private func clock(in payload: [UInt8], at address: Address, isChanging: Bool) -> ControllerClock? {
+        switch address {
+        case .heartbeat, .hello:
+            guard let signed = try? SignedDocument(wire: payload) else { return nil }
+            if case .heartbeat = address {
+                return try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize).clock
+            }
+            guard let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize) else { return nil }
+            questions.asked(hello)
+            if !isChanging { checkDocuments(hello) }
+            return hello.clock
+        default: return nil
+        }
+    }
+
+    /// Whoever is wiped later forgives nothing that is older than the newest change, of which this tells.
+    private func checkRevision(of clock: ControllerClock, from: StorePosition?) {
+        let said = Revision(epoch: clock.epoch, number: clock.revision)
+        guard let latest = try? store.latest(), said > latest || from.map({ said < $0.latest }) ?? false else { return }
+        world.fail(.order, "the controller tells of revision \(said), and is at \(latest)")
+    }
+
+    /// A device that has others is told which documents it is to have.
+    private func checkDocuments(_ hello: Hello) {
+        guard hello.lost.contains(.documents), let said = watch.announced[hello.device],
+            said.connection == hello.connection, let wishes = try? store.wishes()
+        else { return }
+        let apps = Set(said.apps.map(\.id))
+        let groups = desired.groups.filter { $0.value.members.contains(hello.device) }
+        let wanted = wishes.filter { wish in
+            guard wish.value != nil else { return false }
+            switch wish.address {
+            case .membership(hello.device): return true
+            case .groupMeta(let group): return groups[group] != nil
+            case .desired(.group(let group), let app, _): return groups[group] != nil && apps.contains(app)
+            case .desired(.device(let device), let app, _): return device == hello.device && apps.contains(app)
+            case .desired(.all, let app, _): return apps.contains(app)
+            default: return false
+            }
+        }
+        let digest = Digest(of: Dictionary(wanted.map { ($0.address, $0.revision) }) { $1 })
+        if hello.documents != digest {
+            world.fail(
+                .convergence, "\(hello.device) is told of other documents than the \(wanted.count) that it is to have")
+        }
+    }
+
+    /// Before anybody hears of a change, the home knows how far the store has come: an older one is noticed then.
+    func checkNoted(before effects: [ControllerCore.Effect]) {
+        for effect in effects {
+            switch effect {
+            case .note: return
+            case .publish(let topic, _, _) where topic.hasPrefix(Self.documents):
+                guard let latest = try? store.latest(), noted.map({ $0.latest < latest }) ?? true else { return }
+                return world.fail(.restored, "it publishes of \(latest) before that is noted in the home")
+            default: break
+            }
+        }
+    }
+
+    static let documents = Address.prefix(of: SimulatedFleet.id) + "desired/"
+}
