@@ -178,6 +178,11 @@ extension FleetStore {
         return body()
     }
 
+    /// Whether a request that comes again is answered the same behind a restart.
+    package func keepsAnswer(to id: RandomID, of user: User) throws -> Bool {
+        try transaction { try $0.response(to: id, of: user) != nil }
+    }
+
     /// Loses every second event: a damage that a world's laws must find.
     package func forgetEverySecondEvent() throws {
         try transaction { try $0.run("DELETE FROM events WHERE number % 2 = 0") }

@@ -139,6 +139,12 @@ extension Controller {
         for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
         }
+        for device in online.sorted() {
+            guard let said = watch.present[device], let given = homeRead[device], said.incarnation < given else {
+                continue
+            }
+            world.fail(.presence, "\(device) is shown as connected, and speaks as \(said.incarnation), not as \(given)")
+        }
         for (device, said) in watch.present.sorted(by: { $0.key < $1.key }) where !online.contains(device) {
             // Enrolled again meanwhile: what runs as an earlier incarnation can connect no more.
             guard let enrolled = enrolments[device], said.incarnation >= enrolled else { continue }
@@ -201,6 +207,13 @@ extension Controller {
                     world.fail(.answered, problem)
                 }
                 heard.remove(response.id)
+                if case .failure(let failure) = response.result, Self.isKept(failure.code), request.verb.isChange,
+                    try !store.keepsAnswer(to: response.id, of: request.user)
+                {
+                    world.fail(
+                        .answered, "\(request.verb.rawValue) is answered \(failure.code.rawValue), and that is not kept"
+                    )
+                }
                 let problem = try desired.answered(
                     response, to: request.verb, request.body, of: request.user, strangers: strangers)
                 if let problem { world.fail(.answered, problem) }
@@ -261,6 +274,10 @@ extension Controller {
         return DesiredModel.Standing(
             asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 }, clock: clock)
+    }
+
+    private static func isKept(_ code: Response.Failure.Code) -> Bool {
+        [.conflict, .notFound, .invalid, .expired].contains(code)
     }
 
     private static func isResponse(_ effect: ControllerCore.Effect) -> Bool {

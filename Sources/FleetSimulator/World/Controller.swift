@@ -70,6 +70,8 @@ final class Controller: BusClient {
     var orders: [FleetStore.DeviceApp: ReportOrder] = [:]
     /// Through which incarnation each device was taken out of the fleet, as operators were answered.
     var removed: [DeviceID: Int64] = [:]
+    /// What it has read in the home last.
+    private(set) var homeRead: [DeviceID: Int64] = [:]
     /// What its store must say is desired, and what its backup must.
     var desired = DesiredModel()
     var backedUpDesired = DesiredModel()
@@ -143,6 +145,7 @@ final class Controller: BusClient {
                 }
             }
             running = Running(core, since: world.now)
+            homeRead = world.fault == .enrolmentsNotRead ? [:] : enrolments
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
         } catch let error as FleetControllerError where isFromBackUp && error.code == .stopped {
@@ -305,7 +308,7 @@ final class Controller: BusClient {
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
         case .tick: checkBeats(effects)
-        case .enrolments: break
+        case .enrolments(let enrolments): homeRead = enrolments
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects, strangers, standing)

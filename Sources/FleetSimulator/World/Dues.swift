@@ -8,12 +8,18 @@ struct Dues {
     private var eventsSaidAt: Int64?
     /// Since when somebody says for it that it is away, or has cleared what it said.
     private var presenceSince: Int64?
+    /// A marker that has not come back, said when nothing else was waited for, and when.
+    private var marker: (number: Int64, at: Int64)?
+    private var newest: Int64 = 0
+    private var isGreeted = false
     private var isConnected = false
     private var isPastFirst = false
 
     /// How late either may be, in milliseconds: an agent is looked at when it has had its tick.
     private static let tolerance: Int64 = 1_000
     private static let eventRetry: Int64 = 30_000
+    /// With up to a quarter more, as each device draws it.
+    private static let markerRetry: Int64 = 37_500
     /// Greetings are answered every five seconds at most.
     private static let answer: Int64 = 5_000
 
@@ -23,10 +29,13 @@ struct Dues {
     ) -> String? {
         let now = core.state.running.total
         for event in events { note(event, of: core.device, on: connection, at: now) }
-        for case .publish(let address, _, _) in effects where isConnected { said(address, at: now) }
+        for case .publish(let address, let payload, _) in effects where isConnected { said(address, payload, at: now) }
         guard events.contains(where: { if case .tick = $0 { true } else { false } }) else { return nil }
         if let eventsSaidAt, !core.state.events.isEmpty, now - eventsSaidAt > Self.eventRetry + Self.tolerance {
             return "event \(core.state.events[0].header.number) was said last \(now - eventsSaidAt) ms ago"
+        }
+        if let marker, now - marker.at > Self.markerRetry + Self.tolerance {
+            return "its marker \(marker.number) was said \(now - marker.at) ms ago, and has not come back"
         }
         if let presenceSince, now - presenceSince > Self.answer + Self.tolerance {
             return "it has let others speak of its presence for \(now - presenceSince) ms"
@@ -44,7 +53,10 @@ struct Dues {
             switch Address(topic: topic, in: SimulatedFleet.id) {
             case .barrier:
                 let marker = try? BarrierMarker(json: payload, limit: 1_024)
-                if let marker, marker.connection == connection { isPastFirst = true }
+                guard let marker, marker.connection == connection else { return }
+                isPastFirst = true
+                if self.marker?.number == marker.counter { self.marker = nil }
+            case .hello: isGreeted = true
             case .presence(.device(device)):
                 guard isPastFirst, presenceSince == nil else { return }
                 let said = try? Presence(json: payload, limit: Presence.maximumSize)
@@ -55,8 +67,14 @@ struct Dues {
         }
     }
 
-    private mutating func said(_ address: Address, at now: Int64) {
+    private mutating func said(_ address: Address, _ payload: [UInt8], at now: Int64) {
         switch address {
+        case .barrier:
+            guard let said = try? BarrierMarker(json: payload, limit: 1_024) else { return }
+            // Said again, it is waited for as long as the device likes.
+            let isNew = said.counter > newest
+            newest = max(newest, said.counter)
+            marker = isNew && isGreeted && marker == nil ? (said.counter, now) : nil
         case .presence: presenceSince = nil
         case .reply(_, _, .event), .reply(_, _, .logLevel): eventsSaidAt = now
         default: break

@@ -15,6 +15,7 @@ extension Machine {
 
     func report(_ status: Status) {
         guard isConnectionCurrent else { return }
+        hasReported = true
         outbox.add(status)
         flush()
     }
@@ -55,6 +56,7 @@ extension Machine {
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made
+        hasReported = false
         isAboutToSayAgain = true
         watch.connected(random)
         connectedAt = world.now

@@ -170,6 +170,9 @@ extension Machine {
                 checkForward(app)
                 checkLevel(app, changes)
             case .document(let address, let wire?):
+                if case .desired = address, !watch.hasCome(wire, at: address) {
+                    world.fail(.unforged, "\(name) keeps at \(address.path) what never came there")
+                }
                 checkAge(wire, at: address)
                 checkAccepted(wire, at: address)
             case .document(let address, nil):
@@ -364,6 +367,20 @@ extension Machine {
             world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
         }
         watch.arrived[topic] = order
+    }
+
+    /// No app runs for an agent that has ended in good order.
+    func checkSilent(_ boot: Int64) {
+        guard !wasPutBack, !isRemoved, enrolment == nil else { return }
+        for app in apps {
+            let topic = Address.reply(id, app.id, .status).topic(in: SimulatedFleet.id)
+            let kept = world.broker.retained[topic].flatMap {
+                try? Status(wire: $0.payload, fleet: SimulatedFleet.id, device: id, app: app.id)
+            }
+            guard let kept, kept.isRunning, kept.order.boot == boot, kept.order.incarnation == enrollment.incarnation
+            else { continue }
+            world.fail(.presence, "\(name) has left in good order, and \(app.id) is said to run")
+        }
     }
 
     /// Nothing says that keys are gone, or there, before they are.

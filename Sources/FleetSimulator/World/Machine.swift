@@ -67,6 +67,8 @@ final class Machine: BusClient {
     /// The client has been told that the connection stands.
     var isEstablished = false
     var outbox = Outbox()
+    /// On this connection: all its apps, and what has become of them since.
+    var hasReported = false
     // The link
     var links: [Int64: AppProcess] = [:]
     var lastLink: Int64 = 0
@@ -184,8 +186,9 @@ final class Machine: BusClient {
         if let connection {
             self.connection = nil
             let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
-            let isSaid = watch.isPresent
+            let (isSaid, boot) = (watch.isPresent, core.state.boot)
             world.broker.leave(connection) { [unowned self] in
+                if hasReported { checkSilent(boot) }
                 guard isSaid, let said = world.broker.retained[topic]?.payload,
                     let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
                 else { return }

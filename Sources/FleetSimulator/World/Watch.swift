@@ -58,6 +58,8 @@ struct Watch {
     var isAlone = true
     /// Apps for which the right code has been typed; and those for which it is in this moment.
     var codes: Set<AppID> = []
+    /// The documents that have come, by where they did.
+    private var came: [Address: Set<[UInt8]>] = [:]
     var codesTyped: Set<AppID> = []
     /// What each app has been shown: what it has, or will have when nothing is lost.
     var shown: [AppID: AppProperties] = [:]
@@ -368,7 +370,11 @@ struct Watch {
         for case .one(.groupMeta(let group)) in filters { shownGroups.remove(group) }
     }
 
+    /// Whether that has come there.
+    func hasCome(_ wire: [UInt8], at address: Address) -> Bool { came[address]?.contains(wire) ?? false }
+
     mutating func received(_ address: Address?, _ payload: [UInt8]) {
+        if case .desired? = address, let address { came[address, default: []].insert(payload) }
         guard !forged.contains(payload) else { return }
         switch address {
         case .barrier?:

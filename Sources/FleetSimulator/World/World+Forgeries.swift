@@ -35,7 +35,11 @@ extension World {
                 )
             guard var wire = try? JSONValue(json: original.payload, limit: SignedDocument.maximumSize) else { return }
             wire = Self.replacingPayload(of: wire, by: text)
-            machine.shown(original.topic, wire.json)
+            if noise.chance(30) {
+                broker.overwrite(original.topic, wire.json)
+            } else {
+                machine.shown(original.topic, wire.json)
+            }
         case .moved:
             guard !documents.isEmpty else { return }
             let from = documents[noise.below(documents.count)]
@@ -59,7 +63,8 @@ extension World {
             let wire = forged(at: config, fleet.uuid, fleet.signingKey, mark.revision)
             machine.shown(config.topic(in: SimulatedFleet.id), wire)
         case .oldHello:
-            let own = [Address.hello(machine.id), .heartbeat].map { $0.topic(in: SimulatedFleet.id) }
+            let own = (noise.chance(70) ? [Address.hello(machine.id), .heartbeat] : [.barrier(machine.user)])
+                .map { $0.topic(in: SimulatedFleet.id) }
             let hellos = broker.seen.filter { own.contains($0.topic) }.suffix(8)
             guard let hello = noise.chance(50) ? hellos.last : hellos.first else { return }
             machine.shown(hello.topic, hello.payload)
