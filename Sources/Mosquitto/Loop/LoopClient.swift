@@ -200,9 +200,9 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         unanswered += 1
     }
 
-    /// The broker has answered a request, or it was not made.
+    /// The broker has answered a request, or it was not made. A broker may also answer what nobody has asked.
     func answered() {
-        unanswered -= 1
+        unanswered = max(0, unanswered - 1)
         unansweredSince = EventLoop.now()
     }
 
