@@ -99,8 +99,8 @@ enum Filter: Hashable {
 
 /// A broker as nasty as Mosquitto was measured to be: it answers before it saves, loses at a crash what is inside the autosave
 /// window, fires no wills then and gives back old retained messages, comes back with an old database where somebody puts one,
-/// drops silently what overflows a queue, its answers too, grants every subscription and filters at delivery, shows retained topics in any order,
-/// and what goes at QoS 0 before what waits at QoS 1. A hostile one does worse.
+/// drops silently what overflows a queue, its answers too, grants every subscription and filters at delivery, shows retained
+/// topics in any order, and what goes at QoS 0 before what waits at QoS 1. A hostile one does worse.
 final class Broker {
     unowned let world: World
     var manners: Schedule.Manners

@@ -175,6 +175,7 @@ final class Machine: BusClient {
         let messages = inbox.filter { if case .message = $0 { true } else { false } }
         let isFirst = world.noise.chance(30)
         if world.fault != .endNotAnnounced { work(isFirst ? [.stopping] + messages : inbox + [.stopping]) }
+        // It goes when that is done, however long the disk takes.
         if let effects = unwritten {
             unwritten = nil
             perform(effects, isStored: true)
