@@ -9,6 +9,8 @@ struct PresenceWatch {
     private(set) var present: [DeviceID: Presence] = [:]
     /// When each of those said so first.
     private(set) var presentSince: [DeviceID: Int64] = [:]
+    /// The newest incarnation that each has said so as.
+    private var spoken: [DeviceID: Int64] = [:]
     /// Devices that have spoken on this connection.
     private(set) var heard: Set<DeviceID> = []
     /// Of which start of theirs the newest reports are.
@@ -47,6 +49,7 @@ struct PresenceWatch {
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
                 heard.insert(device)
+                spoken[device] = max(spoken[device] ?? 0, said.incarnation)
                 if present.updateValue(said, forKey: device)?.connection != said.connection {
                     changed.insert(device)
                     presentSince[device] = now
@@ -88,6 +91,11 @@ struct PresenceWatch {
         newest[device] = nil
         doubled[device] = nil
         gone.remove(device)
+    }
+
+    /// As what it has spoken, in presences or statuses: what an earlier one has said may come behind that.
+    func incarnation(of device: DeviceID) -> Int64? {
+        spoken[device].map { max($0, starts[device]?.incarnation ?? 0) }
     }
 
     mutating func checked() {
@@ -140,10 +148,10 @@ extension Controller {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
         }
         for device in online.sorted() {
-            guard let said = watch.present[device], let given = homeRead[device], said.incarnation < given else {
+            guard let spoken = watch.incarnation(of: device), let given = homeRead[device], spoken < given else {
                 continue
             }
-            world.fail(.presence, "\(device) is shown as connected, and speaks as \(said.incarnation), not as \(given)")
+            world.fail(.presence, "\(device) is shown as connected, and speaks as \(spoken), not as \(given)")
         }
         for (device, said) in watch.present.sorted(by: { $0.key < $1.key }) where !online.contains(device) {
             // Enrolled again meanwhile: what runs as an earlier incarnation can connect no more.

@@ -50,19 +50,6 @@ extension Machine {
         }
     }
 
-    /// Whatever its revision says: what was changed earlier does not come after what was changed later. A restored
-    /// controller signs what its backup has again, and that may be earlier.
-    private func checkAge(_ wire: [UInt8], at address: Address) {
-        guard !world.controller.wasPutBack, let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
-        else { return }
-        if let newest = watch.changes[address], document.change < newest {
-            world.fail(
-                .forward, "\(name): \(address.path) went from what was changed at \(newest) to \(document.change)")
-        }
-        watch.changes[address] = max(watch.changes[address] ?? .zero, document.change)
-    }
-
     /// What an app asks for is taken once, however often it is said: each attempt is kept as it was, and each retirement takes
     /// effect.
     private func checkRequests(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
@@ -161,35 +148,6 @@ extension Machine {
         }
     }
 
-    /// A transaction stands: what it has newer will not be forgotten.
-    func stored(_ changes: [StoreChange]) {
-        for change in changes {
-            switch change {
-            case .app(let app):
-                checkErased(app)
-                checkForward(app)
-                checkLevel(app, changes)
-            case .document(let address, let wire?):
-                if case .desired = address, !watch.hasCome(wire, at: address) {
-                    world.fail(.unforged, "\(name) keeps at \(address.path) what never came there")
-                }
-                checkAge(wire, at: address)
-                checkAccepted(wire, at: address)
-            case .document(let address, nil):
-                if !changes.contains(where: { if case .document(address, _?) = $0 { true } else { false } }) {
-                    checkForgotten(address)
-                }
-                watch.wishes.note(nil, at: address)
-                watch.levelTimes.end(at: address)
-            case .mark(let address, let mark): checkForward(mark.revision, at: address)
-            default: break
-            }
-        }
-        if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
-            world.fail(.kept, "\(name): \(problem)")
-        }
-    }
-
     /// A revision that could not be applied is not said to be in force, whatever an app answers to what stands in for it. What it
     /// says late of a delivery that was followed by another one is true of that.
     private func checkApplied(_ app: AppRecord, was old: AppRecord) {
@@ -260,55 +218,6 @@ extension Machine {
         }
     }
 
-    /// What an app follows does not go back to a revision of before.
-    private func checkForward(_ app: AppRecord) {
-        // Put back twice by a clock that was set back, a controller may give out numbers again, in a later epoch.
-        guard world.controller.isPunctual || world.controller.putBacks < 2 else { return }
-        for policy in Policy.allCases {
-            let now = app[policy]
-            guard let source = now.source, policy.aspect == sourceAspect(source) else { continue }
-            let followed = Watch.Followed(source: source, policy: policy)
-            if let newest = watch.newest[followed], now.received < newest {
-                world.fail(.forward, "\(name)/\(app.id): \(source.path) went from \(newest) back to \(now.received)")
-            }
-            watch.newest[followed] = max(watch.newest[followed] ?? 0, now.received)
-        }
-    }
-
-    /// What was accepted at an address is never followed by something older, tombstones and what was forgotten since included.
-    private func checkForward(_ revision: Revision, at address: Address) {
-        guard !wasPutBack, world.controller.isPunctual || world.controller.putBacks < 2 else { return }
-        if let known = watch.accepted[address], revision < known {
-            world.fail(.forward, "\(name): \(address.path) went from \(known) to \(revision)")
-        }
-        if let floor = enrollment.floors[address], revision < floor {
-            world.fail(.forward, "\(name): \(address.path) is at \(revision), and it was enrolled with \(floor)")
-        }
-        watch.accepted[address] = max(watch.accepted[address] ?? .zero, revision)
-    }
-
-    private func checkAccepted(_ wire: [UInt8], at address: Address) {
-        guard let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
-        else { return }
-        let revision = document.revision
-        watch.heard(revision)
-        watch.wishes.note(document, at: address)
-        watch.levelTimes.receive(document.change, at: address, running: runningTime)
-        checkForward(revision, at: address)
-        if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
-            world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")
-        }
-        if revision.epoch < watch.epoch, !wasPutBack {
-            world.fail(.forward, "\(name): \(address.path) is at \(revision), and epoch \(watch.epoch) was here")
-        }
-        watch.epoch = max(watch.epoch, revision.epoch)
-    }
-
-    private func sourceAspect(_ address: Address) -> Aspect? {
-        if case .desired(_, _, let aspect) = address { aspect } else { nil }
-    }
-
     /// A level that was for a time gives way without anybody, to what was there before or the default; and who types a code
     /// has it from somebody who has confirmed the level.
     private func isOwnLevel(_ now: PolicyRecord, isCode: Bool) -> Bool {
@@ -321,128 +230,9 @@ extension Machine {
         if case .auth(let state, _) = value { state != .authorized } else { false }
     }
 
-    /// The laws of a status that is said to the bus.
-    func checkTold(_ status: Status) {
-        let app = status.app
-        guard let record = core?.state.apps[app] else { return }
-        if disk.state.apps[app] != record {
-            world.fail(.stored, "\(name)/\(app): a status was said before its store")
-        }
-        checkKeys(of: record)
-        if status.isReady, watch.conversations[app]?.isReady != true, !wasPutBack {
-            world.fail(.summary, "\(name)/\(app): it is said to be ready, and has not said so")
-        }
-        if let last = watch.orders[app], status.order <= last {
-            world.fail(.order, "\(name)/\(app): status \(status.order) after \(last)")
-        }
-        watch.orders[app] = status.order
-    }
-
-    /// The laws of an event that is said to the bus.
-    func checkTold(_ address: Address, _ payload: [UInt8]) {
-        guard core != nil else { return }
-        switch address {
-        case .reply(_, _, .event), .reply(_, _, .logLevel):
-            guard let number = Self.number("number", in: payload), let boot = Self.number("boot", in: payload) else {
-                return
-            }
-            let event = FleetStore.StoredEvent(
-                device: id, incarnation: Self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
-            if !wasPutBack, !watch.kept.contains(event) {
-                world.fail(.stored, "\(name): event \(number) was said before its store")
-            }
-        default: break
-        }
-    }
-
-    /// The laws of what reaches the broker.
-    func checkArrived(_ topic: String, _ payload: [UInt8], _ isRetained: Bool, on connection: Connection) {
-        checkNamed(topic, payload, on: connection)
-        guard isRetained, topic.hasSuffix("/status"), !wasPutBack,
-            let incarnation = Self.number("incarnation", in: payload),
-            let boot = Self.number("boot", in: payload), let sequence = Self.number("seq", in: payload)
-        else { return }
-        let order = ReportOrder(incarnation: incarnation, boot: boot, sequence: sequence)
-        if let last = watch.arrived[topic], order < last {
-            world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
-        }
-        watch.arrived[topic] = order
-    }
-
-    /// No app runs for an agent that has ended in good order.
-    func checkSilent(_ boot: Int64) {
-        guard !wasPutBack, !isRemoved, enrolment == nil else { return }
-        for app in apps {
-            let topic = Address.reply(id, app.id, .status).topic(in: SimulatedFleet.id)
-            let kept = world.broker.retained[topic].flatMap {
-                try? Status(wire: $0.payload, fleet: SimulatedFleet.id, device: id, app: app.id)
-            }
-            guard let kept, kept.isRunning, kept.order.boot == boot, kept.order.incarnation == enrollment.incarnation
-            else { continue }
-            world.fail(.presence, "\(name) has left in good order, and \(app.id) is said to run")
-        }
-    }
-
-    /// Nothing says that keys are gone, or there, before they are.
-    private func checkErased(_ app: AppRecord) {
-        if app.hasKeys != (disk.keys[app.id] != nil) {
-            world.fail(
-                .erased, "\(name)/\(app.id): its keys are stored as \(app.hasKeys ? "there" : "gone") before that is so"
-            )
-        }
-    }
-
-    /// What the controller still wants of a device is not forgotten, whatever a broker shows or keeps back.
-    private func checkForgotten(_ address: Address) {
-        guard !wasPutBack, !world.controller.wasPutBack, let core, let mark = core.state.marks[address] else { return }
-        switch address {
-        case .desired(.group(let group), _, _), .groupMeta(let group):
-            guard core.membership.contains(group), core.state.groups.contains(group) else { return }
-        default: break
-        }
-        let wish = (try? world.controller.store.wishes())?.first { $0.address == address }
-        if let wish, wish.value != nil, wish.revision == mark.revision {
-            world.fail(.convergence, "\(name) forgets \(address.path) of \(mark.revision), which is wanted")
-        }
-    }
-
-    /// Who says on one connection that it is there on another is never said to be gone: no will is of that name.
-    private func checkNamed(_ topic: String, _ payload: [UInt8], on connection: Connection) {
-        guard let will = connection.will.flatMap({ try? Presence(json: $0.payload, limit: Presence.maximumSize) })
-        else { return }
-        let named: RandomID? =
-            switch Address(topic: topic, in: SimulatedFleet.id) {
-            case .presence: (try? Presence(json: payload, limit: Presence.maximumSize))?.connection
-            case .barrier: (try? BarrierMarker(json: payload, limit: 1_024))?.connection
-            default: nil
-            }
-        if let named, named != will.connection {
-            world.fail(.presence, "\(name) says \(topic) of connection \(named) on \(will.connection)")
-        }
-    }
-
     func checkKeys(of record: AppRecord) {
         if record.authState == .retired, record.latch != nil, disk.keys[record.id] != nil {
             world.fail(.erased, "\(name)/\(record.id): said to be retired while its keys are there")
         }
-    }
-
-    /// The number behind a member's name; the first of that name.
-    static func number(_ member: String, in json: [UInt8]) -> Int64? {
-        let needle = Array("\"\(member)\":".utf8)
-        var index = 0
-        while index + needle.count < json.count {
-            if json[index] == needle[0], json[index..<(index + needle.count)].elementsEqual(needle) {
-                var value: Int64 = 0
-                index += needle.count
-                while index < json.count, (48...57).contains(json[index]) {
-                    value = value * 10 + Int64(json[index] - 48)
-                    index += 1
-                }
-                return value
-            }
-            index += 1
-        }
-        return nil
     }
 }

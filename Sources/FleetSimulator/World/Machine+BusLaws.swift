@@ -1,0 +1,102 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// The laws of what a device says to the bus.
+extension Machine {
+    /// The laws of a status that is said to the bus.
+    func checkTold(_ status: Status) {
+        let app = status.app
+        guard let record = core?.state.apps[app] else { return }
+        if disk.state.apps[app] != record {
+            world.fail(.stored, "\(name)/\(app): a status was said before its store")
+        }
+        checkKeys(of: record)
+        if status.isReady, watch.conversations[app]?.isReady != true, !wasPutBack {
+            world.fail(.summary, "\(name)/\(app): it is said to be ready, and has not said so")
+        }
+        if let last = watch.orders[app], status.order <= last {
+            world.fail(.order, "\(name)/\(app): status \(status.order) after \(last)")
+        }
+        watch.orders[app] = status.order
+    }
+
+    /// The laws of an event that is said to the bus.
+    func checkTold(_ address: Address, _ payload: [UInt8]) {
+        guard core != nil else { return }
+        switch address {
+        case .reply(_, _, .event), .reply(_, _, .logLevel):
+            guard let number = Self.number("number", in: payload), let boot = Self.number("boot", in: payload) else {
+                return
+            }
+            let event = FleetStore.StoredEvent(
+                device: id, incarnation: Self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
+            if !wasPutBack, !watch.kept.contains(event) {
+                world.fail(.stored, "\(name): event \(number) was said before its store")
+            }
+        default: break
+        }
+    }
+
+    /// The laws of what reaches the broker.
+    func checkArrived(_ topic: String, _ payload: [UInt8], _ isRetained: Bool, on connection: Connection) {
+        checkNamed(topic, payload, on: connection)
+        guard isRetained, topic.hasSuffix("/status"), !wasPutBack,
+            let incarnation = Self.number("incarnation", in: payload),
+            let boot = Self.number("boot", in: payload), let sequence = Self.number("seq", in: payload)
+        else { return }
+        let order = ReportOrder(incarnation: incarnation, boot: boot, sequence: sequence)
+        if let last = watch.arrived[topic], order < last {
+            world.fail(.order, "\(name): the status \(order) reached the broker after \(last)")
+        }
+        watch.arrived[topic] = order
+    }
+
+    /// No app runs for an agent that has ended in good order.
+    func checkSilent(_ boot: Int64) {
+        guard !wasPutBack, !isRemoved, enrolment == nil else { return }
+        for app in apps {
+            let topic = Address.reply(id, app.id, .status).topic(in: SimulatedFleet.id)
+            let kept = world.broker.retained[topic].flatMap {
+                try? Status(wire: $0.payload, fleet: SimulatedFleet.id, device: id, app: app.id)
+            }
+            guard let kept, kept.isRunning, kept.order.boot == boot, kept.order.incarnation == enrollment.incarnation
+            else { continue }
+            world.fail(.presence, "\(name) has left in good order, and \(app.id) is said to run")
+        }
+    }
+
+    /// Who says on one connection that it is there on another is never said to be gone: no will is of that name.
+    private func checkNamed(_ topic: String, _ payload: [UInt8], on connection: Connection) {
+        guard let will = connection.will.flatMap({ try? Presence(json: $0.payload, limit: Presence.maximumSize) })
+        else { return }
+        let named: RandomID? =
+            switch Address(topic: topic, in: SimulatedFleet.id) {
+            case .presence: (try? Presence(json: payload, limit: Presence.maximumSize))?.connection
+            case .barrier: (try? BarrierMarker(json: payload, limit: 1_024))?.connection
+            default: nil
+            }
+        if let named, named != will.connection {
+            world.fail(.presence, "\(name) says \(topic) of connection \(named) on \(will.connection)")
+        }
+    }
+
+    /// The number behind a member's name; the first of that name.
+    static func number(_ member: String, in json: [UInt8]) -> Int64? {
+        let needle = Array("\"\(member)\":".utf8)
+        var index = 0
+        while index + needle.count < json.count {
+            if json[index] == needle[0], json[index..<(index + needle.count)].elementsEqual(needle) {
+                var value: Int64 = 0
+                index += needle.count
+                while index < json.count, (48...57).contains(json[index]) {
+                    value = value * 10 + Int64(json[index] - 48)
+                    index += 1
+                }
+                return value
+            }
+            index += 1
+        }
+        return nil
+    }
+}

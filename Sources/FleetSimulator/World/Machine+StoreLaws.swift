@@ -1,0 +1,120 @@
+import DeviceAgent
+import FleetController
+import FleetProtocol
+
+/// The laws of what stands in a device's store.
+extension Machine {
+    /// A transaction stands: what it has newer will not be forgotten.
+    func stored(_ changes: [StoreChange]) {
+        for change in changes {
+            switch change {
+            case .app(let app):
+                checkErased(app)
+                checkForward(app)
+                checkLevel(app, changes)
+            case .document(let address, let wire?):
+                if case .desired = address, !watch.hasCome(wire, at: address) {
+                    world.fail(.unforged, "\(name) keeps at \(address.path) what never came there")
+                }
+                checkAge(wire, at: address)
+                checkAccepted(wire, at: address)
+            case .document(let address, nil):
+                if !changes.contains(where: { if case .document(address, _?) = $0 { true } else { false } }) {
+                    checkForgotten(address)
+                }
+                watch.wishes.note(nil, at: address)
+                watch.levelTimes.end(at: address)
+            case .mark(let address, let mark): checkForward(mark.revision, at: address)
+            default: break
+            }
+        }
+        if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
+            world.fail(.kept, "\(name): \(problem)")
+        }
+    }
+
+    /// Whatever its revision says: what was changed earlier does not come after what was changed later. A restored
+    /// controller signs what its backup has again, and that may be earlier.
+    private func checkAge(_ wire: [UInt8], at address: Address) {
+        guard !world.controller.wasPutBack, let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+        else { return }
+        if let newest = watch.changes[address], document.change < newest {
+            world.fail(
+                .forward, "\(name): \(address.path) went from what was changed at \(newest) to \(document.change)")
+        }
+        watch.changes[address] = max(watch.changes[address] ?? .zero, document.change)
+    }
+
+    /// What an app follows does not go back to a revision of before.
+    private func checkForward(_ app: AppRecord) {
+        // Put back twice by a clock that was set back, a controller may give out numbers again, in a later epoch.
+        guard world.controller.isPunctual || world.controller.putBacks < 2 else { return }
+        for policy in Policy.allCases {
+            let now = app[policy]
+            guard let source = now.source, policy.aspect == sourceAspect(source) else { continue }
+            let followed = Watch.Followed(source: source, policy: policy)
+            if let newest = watch.newest[followed], now.received < newest {
+                world.fail(.forward, "\(name)/\(app.id): \(source.path) went from \(newest) back to \(now.received)")
+            }
+            watch.newest[followed] = max(watch.newest[followed] ?? 0, now.received)
+        }
+    }
+
+    /// What was accepted at an address is never followed by something older, tombstones and what was forgotten since included.
+    private func checkForward(_ revision: Revision, at address: Address) {
+        guard !wasPutBack, world.controller.isPunctual || world.controller.putBacks < 2 else { return }
+        if let known = watch.accepted[address], revision < known {
+            world.fail(.forward, "\(name): \(address.path) went from \(known) to \(revision)")
+        }
+        if let floor = enrollment.floors[address], revision < floor {
+            world.fail(.forward, "\(name): \(address.path) is at \(revision), and it was enrolled with \(floor)")
+        }
+        watch.accepted[address] = max(watch.accepted[address] ?? .zero, revision)
+    }
+
+    private func checkAccepted(_ wire: [UInt8], at address: Address) {
+        guard let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+        else { return }
+        let revision = document.revision
+        watch.heard(revision)
+        watch.wishes.note(document, at: address)
+        watch.levelTimes.receive(document.change, at: address, running: runningTime)
+        checkForward(revision, at: address)
+        if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {
+            world.fail(.forward, "\(name): \(address.path) is at \(revision), which is from before its enrolment")
+        }
+        if revision.epoch < watch.epoch, !wasPutBack {
+            world.fail(.forward, "\(name): \(address.path) is at \(revision), and epoch \(watch.epoch) was here")
+        }
+        watch.epoch = max(watch.epoch, revision.epoch)
+    }
+
+    private func sourceAspect(_ address: Address) -> Aspect? {
+        if case .desired(_, _, let aspect) = address { aspect } else { nil }
+    }
+
+    /// Nothing says that keys are gone, or there, before they are.
+    private func checkErased(_ app: AppRecord) {
+        if app.hasKeys != (disk.keys[app.id] != nil) {
+            world.fail(
+                .erased, "\(name)/\(app.id): its keys are stored as \(app.hasKeys ? "there" : "gone") before that is so"
+            )
+        }
+    }
+
+    /// What the controller still wants of a device is not forgotten, whatever a broker shows or keeps back.
+    private func checkForgotten(_ address: Address) {
+        guard !wasPutBack, !world.controller.wasPutBack, let core, let mark = core.state.marks[address] else { return }
+        switch address {
+        case .desired(.group(let group), _, _), .groupMeta(let group):
+            guard core.membership.contains(group), core.state.groups.contains(group) else { return }
+        default: break
+        }
+        let wish = (try? world.controller.store.wishes())?.first { $0.address == address }
+        if let wish, wish.value != nil, wish.revision == mark.revision {
+            world.fail(.convergence, "\(name) forgets \(address.path) of \(mark.revision), which is wanted")
+        }
+    }
+}
