@@ -161,6 +161,24 @@ struct LossTests {
         #expect(try device.status(mail)[.auth].source == deleted)
     }
 
+    @Test("an app that comes while the broker shows all once more loses nothing of what it is told")
+    func comesMeanwhile() throws {
+        var (device, _, live) = try longAway()
+        let connection = try #require(device.connection)
+        try device.apply(.all, notes, .config, .config(["a": "b"]))
+        device.fleet.time = device.fleet.time.advanced(bySeconds: 60)
+        device.underWay = []
+        try device.launch(notes)
+        // Its documents are here, and the marker behind them is not.
+        for _ in 0..<(device.underWay?.count ?? 0) { try device.receiveNext() }
+        let hello = try device.fleet.hello(
+            device.device, connection, lost: [.documents], documents: Digest(of: live))
+        try device.say(.hello(device.device), hello)
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(try device.status(mail)[.auth].source == .desired(.all, mail, .auth), "what is deleted is forgotten")
+        #expect(try device.status(notes)[.config].source == .desired(.all, notes, .config))
+    }
+
     @Test("a hello that tells of lost documents has them fetched again, behind a barrier")
     func documents() throws {
         var device = try TestDevice()

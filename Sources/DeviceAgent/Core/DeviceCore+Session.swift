@@ -66,6 +66,9 @@ extension DeviceCore {
             let documents: Digest
             /// The latest revision of the fleet when that was signed.
             let latest: Revision
+            /// What it was asked to show: of apps and groups that came later it has shown nothing for this.
+            let apps: Set<AppID>
+            let groups: Set<GroupID>
             /// Where it has shown the one that is kept.
             var shown: Set<Address> = []
         }
@@ -249,10 +252,11 @@ extension DeviceCore {
     /// Has all documents shown once more, since a hello says that some were lost; it may name those that there should be.
     mutating func fetchAgain(by hello: Hello) {
         let barrier = showAgain()
-        guard let barrier, let documents = hello.documents else { return }
-        session?.wanted = Session.Wanted(
+        guard let session, let barrier, let documents = hello.documents else { return }
+        self.session?.wanted = Session.Wanted(
             barrier: barrier, documents: documents,
-            latest: Revision(epoch: hello.clock.epoch, number: hello.clock.revision))
+            latest: Revision(epoch: hello.clock.epoch, number: hello.clock.revision), apps: Set(session.fetched),
+            groups: session.groups)
     }
 
     private mutating func fetched(_ apps: Set<AppID>, groups: [GroupID]?, behind barrier: Int64?, at now: Now) {
@@ -293,10 +297,10 @@ extension DeviceCore {
     /// more. The broker alone cannot make anything forgotten: it must have shown just what the controller has signed for, and
     /// that knew of all that this device knows of, so that no hello which was kept back takes away what came since.
     private mutating func forgetUnwanted() {
-        guard let session, let wanted = session.wanted else { return }
-        self.session?.wanted = nil
+        guard let wanted = session?.wanted else { return }
+        session?.wanted = nil
         guard state.highest <= wanted.latest else { return }
-        let kept = layers.revisions(of: Set(session.fetched))
+        let kept = layers.revisions(of: wanted.apps).filter { $0.key.group.map(wanted.groups.contains) ?? true }
         guard Digest(of: kept.filter { wanted.shown.contains($0.key) }) == wanted.documents else { return }
         for address in kept.keys.filter({ !wanted.shown.contains($0) }).sorted(by: { $0.path < $1.path }) {
             set(nil, at: address)

@@ -215,7 +215,9 @@ extension Controller {
                     world.fail(.answered, problem)
                 }
                 heard.remove(response.id)
-                if case .failure(let failure) = response.result, Self.isKept(failure.code), request.verb.isChange,
+                // What is a day old is remembered by the process alone.
+                if !desired.isAnswered(response.id), case .failure(let failure) = response.result,
+                    Self.isKept(failure.code), request.verb.isChange,
                     try !store.keepsAnswer(to: response.id, of: request.user)
                 {
                     world.fail(

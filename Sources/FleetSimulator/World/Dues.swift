@@ -10,7 +10,8 @@ struct Dues {
     private var presenceSince: Int64?
     /// A marker that has not come back, said when nothing else was waited for, and when.
     private var marker: (number: Int64, at: Int64)?
-    private var newest: Int64 = 0
+    /// All that have not come back.
+    private var open: Set<Int64> = []
     private var isGreeted = false
     private var isConnected = false
     private var isPastFirst = false
@@ -56,6 +57,7 @@ struct Dues {
                 guard let marker, marker.connection == connection else { return }
                 isPastFirst = true
                 if self.marker?.number == marker.counter { self.marker = nil }
+                open.remove(marker.counter)
             case .hello: isGreeted = true
             case .presence(.device(device)):
                 guard isPastFirst, presenceSince == nil else { return }
@@ -72,9 +74,8 @@ struct Dues {
         case .barrier:
             guard let said = try? BarrierMarker(json: payload, limit: 1_024) else { return }
             // Said again, it is waited for as long as the device likes.
-            let isNew = said.counter > newest
-            newest = max(newest, said.counter)
-            marker = isNew && isGreeted && marker == nil ? (said.counter, now) : nil
+            marker = open.isEmpty && isGreeted ? (said.counter, now) : nil
+            open.insert(said.counter)
         case .presence: presenceSince = nil
         case .reply(_, _, .event), .reply(_, _, .logLevel): eventsSaidAt = now
         default: break

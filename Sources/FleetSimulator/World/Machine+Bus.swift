@@ -64,7 +64,6 @@ extension Machine {
             guard made.isClientThere, connection === made else { return }
             world.say(name, "is connected")
             isEstablished = true
-            outbox = Outbox()
             post(.connected(connection: random))
         }
     }
@@ -89,7 +88,6 @@ extension Machine {
     func lost(_ connection: Connection) {
         guard connection === self.connection else { return }
         self.connection = nil
-        outbox = Outbox()
         watch.disconnected()
         post(.disconnected)
         retry()

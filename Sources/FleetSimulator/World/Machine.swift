@@ -63,7 +63,12 @@ final class Machine: BusClient {
         isEstablished && (watch.connection == decidedFor || world.fault == .connectionsConfused)
     }
     // The bus
-    var connection: Connection? { didSet { isEstablished = false } }
+    var connection: Connection? {
+        didSet {
+            isEstablished = false
+            outbox = Outbox()
+        }
+    }
     /// The client has been told that the connection stands.
     var isEstablished = false
     var outbox = Outbox()
