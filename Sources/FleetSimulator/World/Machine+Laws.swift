@@ -25,6 +25,13 @@ extension Machine {
         watch.isAlone = events.count == 1
         watch.codesTyped = Set(
             events.compactMap { if case .codeChecked(let check, true) = $0 { check.app } else { nil } })
+        let limited = events.compactMap { event -> AppID? in
+            guard case .message(let topic, _) = event,
+                case .desired(_, let app, .secureServices)? = Address(topic: topic, in: SimulatedFleet.id)
+            else { return nil }
+            return app
+        }
+        watch.limitsReplaced = Set(limited.filter { app in limited.count { $0 == app } > 1 })
         checkLevelTimes(core, events)
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }

@@ -125,7 +125,9 @@ extension Machine {
 
     /// What is out of contact by its own account has been so for long enough.
     func checkOutOfContact(_ app: AppRecord, was old: AppRecord) {
-        guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack else { return }
+        guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack,
+            !watch.limitsReplaced.contains(app.id)
+        else { return }
         guard let contact = watch.contact else {
             // What one that was two has heard is not known.
             if oneSince > 1 { return }

@@ -61,6 +61,8 @@ struct Watch {
     /// The documents that have come, by where they did.
     private var came: [Address: Set<[UInt8]>] = [:]
     var codesTyped: Set<AppID> = []
+    /// Apps whose limits came more than once in this moment: one that was replaced at once may have counted in between.
+    var limitsReplaced: Set<AppID> = []
     /// What each app has been shown: what it has, or will have when nothing is lost.
     var shown: [AppID: AppProperties] = [:]
     /// What every auth document that came says, by app and by when it was changed.
