@@ -19,8 +19,8 @@ struct Dues {
     /// How late either may be, in milliseconds: an agent is looked at when it has had its tick.
     private static let tolerance: Int64 = 1_000
     private static let eventRetry: Int64 = 30_000
-    /// With up to a quarter more, as each device draws it.
-    private static let markerRetry: Int64 = 37_500
+    /// Half a minute; twice as long when its subscription has been waited for in vain that long, and a quarter more.
+    private static let markerRetry: Int64 = 75_000
     /// Greetings are answered every five seconds at most.
     private static let answer: Int64 = 5_000
 
