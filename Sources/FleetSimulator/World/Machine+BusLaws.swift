@@ -12,7 +12,7 @@ extension Machine {
             world.fail(.stored, "\(name)/\(app): a status was said before its store")
         }
         checkKeys(of: record)
-        if status.isReady, watch.conversations[app]?.isReady != true, !wasPutBack {
+        if status.isReady, watch.conversations[app]?.isReady != true, !wasPutBack, !watch.disputed.contains(app) {
             world.fail(.summary, "\(name)/\(app): it is said to be ready, and has not said so")
         }
         if let last = watch.orders[app], status.order <= last {

@@ -344,7 +344,7 @@ final class Machine: BusClient {
                     post(.linkClosed(link))
                     continue
                 }
-                if case .refused = frame { watch.links[link.number] = nil }
+                if case .refused = frame { watch.refused(link) }
                 checkIntruder(frame, on: link)
                 checkConversation(frame, on: link)
                 checkSent(frame, to: links[link.number])

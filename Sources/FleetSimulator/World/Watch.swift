@@ -61,6 +61,8 @@ struct Watch {
     /// The documents that have come, by where they did.
     private var came: [Address: Set<[UInt8]>] = [:]
     var codesTyped: Set<AppID> = []
+    /// Apps of which a process was refused, and none has been ready since.
+    private(set) var disputed: Set<AppID> = []
     /// Apps whose limits came more than once in this moment: one that was replaced at once may have counted in between.
     var limitsReplaced: Set<AppID> = []
     /// What each app has been shown: what it has, or will have when nothing is lost.
@@ -291,7 +293,13 @@ struct Watch {
         }
     }
 
+    /// A process that calls itself an app while another one still counts: which of them was ready, nobody knows.
+    mutating func refused(_ link: LinkID) {
+        if let app = links.removeValue(forKey: link.number) { disputed.insert(app) }
+    }
+
     private mutating func heard(_ frame: AppFrame, on link: LinkID) {
+        if case .ready = frame, let app = links[link.number] { disputed.remove(app) }
         if let app = links[link.number] { conversations[app, default: Conversation()].hears(frame) }
     }
 
