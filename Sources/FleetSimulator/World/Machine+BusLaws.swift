@@ -68,15 +68,17 @@ extension Machine {
 
     /// Who says on one connection that it is there on another is never said to be gone: no will is of that name.
     private func checkNamed(_ topic: String, _ payload: [UInt8], on connection: Connection) {
-        guard let will = connection.will.flatMap({ try? Presence(json: $0.payload, limit: Presence.maximumSize) })
-        else { return }
         let named: RandomID? =
             switch Address(topic: topic, in: SimulatedFleet.id) {
             case .presence: (try? Presence(json: payload, limit: Presence.maximumSize))?.connection
             case .barrier: (try? BarrierMarker(json: payload, limit: 1_024))?.connection
             default: nil
             }
-        if let named, named != will.connection {
+        // Most messages are neither: nothing else is parsed for them.
+        guard let named, let will = connection.will,
+            let will = try? Presence(json: will.payload, limit: Presence.maximumSize)
+        else { return }
+        if named != will.connection {
             world.fail(.presence, "\(name) says \(topic) of connection \(named) on \(will.connection)")
         }
     }

@@ -5,8 +5,7 @@ import FleetProtocol
 /// What a hostile broker does.
 extension World {
     func forge(_ forgery: Forgery, for machine: Machine) {
-        let prefix = Address.prefix(of: SimulatedFleet.id) + "desired/"
-        let documents = broker.seen.filter { $0.topic.hasPrefix(prefix) }
+        let documents = broker.seen.filter { $0.topic.hasPrefix(Controller.documents) }
         let config = Address.desired(.all, appID(noise.below(schedule.apps)), .config)
         switch forgery {
         case .foreignKey:

@@ -81,8 +81,7 @@ extension World {
     private func checkBroker(_ wishes: [FleetStore.Wish]) {
         // One that drops may have dropped what tells of it.
         guard schedule.broker != .lossy else { return }
-        let prefix = Address.prefix(of: SimulatedFleet.id) + "desired/"
-        var kept = broker.retained.filter { $0.key.hasPrefix(prefix) }.mapValues(\.payload)
+        var kept = broker.retained.filter { $0.key.hasPrefix(Controller.documents) }.mapValues(\.payload)
         for wish in wishes where kept.removeValue(forKey: wish.address.topic(in: SimulatedFleet.id)) != wish.wire {
             fail(.convergence, "the broker does not hold what is wanted at \(wish.address.path)")
         }
