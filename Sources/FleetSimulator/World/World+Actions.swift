@@ -119,6 +119,11 @@ extension World {
             guard case .success(let body, _) = result,
                 let floors = try? Floors(json: body.json, limit: Response.maximumSize)
             else { return }
+            if machine.enrolment == nil, machine.isRemoved, !machine.isRemovalUnfinished {
+                // Somebody else has enrolled it meanwhile, and taken it out: so it is announced, and nobody comes.
+                machine.isRemovalUnfinished = true
+                return finishRemoval(of: machine)
+            }
             machine.enroll(floors)
             // It has seen nothing yet that would tell it what is old.
             guard schedule.broker == .hostile else { return }
