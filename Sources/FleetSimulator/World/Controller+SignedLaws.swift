@@ -12,7 +12,7 @@ extension Controller {
             let clock = clock(in: payload, at: address, isChanging: isChanging)
         else { return }
         checkRevision(of: clock, from: from)
-        if topic == Self.heartbeats, let device = questions.late(of: enrolments) {
+        if topic == Self.heartbeats, let device = questions.late(of: enrolments, at: world.now) {
             world.fail(.ends, "\(device) is not asked again for what was cleared")
         }
         if case .hello(let device) = address,

@@ -36,6 +36,14 @@ extension Machine {
         }
     }
 
+    /// At its start an agent destroys what a crash has left: keys of apps that have none by the store.
+    func tidyKeys() {
+        for app in disk.keys.keys where disk.state.apps[app]?.hasKeys != true {
+            disk.keys[app] = nil
+            watch.keys[app] = nil
+        }
+    }
+
     func checkDestruction(of app: AppID) {
         watch.keys[app] = nil
         // One that was retired and authorized in one moment gets new ones at once.

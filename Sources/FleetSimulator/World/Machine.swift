@@ -158,6 +158,7 @@ final class Machine: BusClient {
                 enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state, signatures: signatures,
                 keepingEvents: world.eventLimit, at: clock)
             if let difference = try disk.difference() { world.fail(.sameStore, "\(name): \(difference)") }
+            tidyKeys()
             checkStart()
             world.say(name, "the agent starts")
             work([.tick])
@@ -261,6 +262,14 @@ final class Machine: BusClient {
         perform((world.fault == nil ? effects : altered(effects))[...], isStored: false)
     }
 
+    /// Once, or for a time.
+    private func meetsFullDisk() -> Bool {
+        guard isDiskFull || world.now < fullUntil else { return false }
+        isDiskFull = false
+        world.say(name, "the disk is full")
+        return true
+    }
+
     /// The disk takes its time for a transaction.
     private func write(then effects: ArraySlice<DeviceEffect>) {
         unwritten = effects
@@ -309,16 +318,13 @@ final class Machine: BusClient {
                 disk.keys[app] = nil
             case .createKeys(let app):
                 if disk.keys[app] == nil || world.fault == .keysMadeAnew {
+                    if meetsFullDisk() { return crash(isRestarting: true) }
                     lastKey += 1
                     disk.keys[app] = lastKey
                 }
                 checkKeys(of: app)
             case .store(let changes):
-                if isDiskFull || world.now < fullUntil {
-                    isDiskFull = false
-                    world.say(name, "the disk is full")
-                    return crash(isRestarting: true)
-                }
+                if meetsFullDisk() { return crash(isRestarting: true) }
                 if world.fault == .transactionsHalved, world.noise.chance(10) {
                     try? disk.apply(Array(changes.prefix(changes.count / 2)))
                     return crash(isRestarting: true)

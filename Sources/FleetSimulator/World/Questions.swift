@@ -14,6 +14,8 @@ struct Questions {
     /// The connections of devices that have said themselves that they are there.
     private var present: [DeviceID: RandomID] = [:]
     private var open: [DeviceID: Question] = [:]
+    /// When this connection's first heartbeat went: before it nobody is asked.
+    private var servesFrom: Int64?
     /// With the next heartbeat at the latest, and one more for a device that is still to have its first hello.
     private static let patience = 2
 
@@ -48,10 +50,14 @@ struct Questions {
     mutating func forget(_ device: DeviceID) { present[device] = nil }
 
     /// Devices that have waited for longer than any heartbeat.
-    func waiting(at now: Int64) -> [DeviceID] { open.filter { $0.value.since + 65_000 < now }.keys.sorted() }
+    func waiting(at now: Int64) -> [DeviceID] {
+        guard let servesFrom else { return [] }
+        return open.filter { max($0.value.since, servesFrom) + 65_000 < now }.keys.sorted()
+    }
 
     /// A heartbeat goes. Returns a device that should have been asked before it, if it is still one of the fleet.
-    mutating func late(of fleet: [DeviceID: Int64]) -> DeviceID? {
+    mutating func late(of fleet: [DeviceID: Int64], at now: Int64) -> DeviceID? {
+        servesFrom = servesFrom ?? now
         for device in open.keys where present[device] == nil || fleet[device] == nil { open[device] = nil }
         for device in open.keys { open[device]?.beats += 1 }
         return open.filter { $0.value.beats > Self.patience }.keys.min()
