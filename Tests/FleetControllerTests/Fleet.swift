@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import Mosquitto
 import ServiceLifecycle
+import Synchronization
 import TestSupport
 import Testing
 
@@ -131,24 +132,15 @@ struct Asker: Sendable {
 
 /// Everything that a client has got.
 final class Inbox: Sendable {
-    private let store = Locked<[Message]>([])
+    private let store = Mutex<[Message]>([])
 
-    var messages: [Message] { store.value }
+    var messages: [Message] { store.withLock { $0 } }
 
     init(_ client: MQTTClient) {
-        let store = store
         let messages = client.messages
         // Ends with the client, which the fixture closes.
-        Task { for await message in messages { store.append(message) } }
+        Task { for await message in messages { store.withLock { $0.append(message) } } }
     }
 
     func last(_ topic: String) -> Message? { messages.last { $0.topic == topic } }
-}
-
-private final class Locked<Value: Sendable>: @unchecked Sendable {  // safe: every access is under the lock
-    private let lock = NSLock()
-    private var stored: Value
-    init(_ value: Value) { stored = value }
-    var value: Value { lock.withLock { stored } }
-    func append<Element>(_ element: Element) where Value == [Element] { lock.withLock { stored.append(element) } }
 }

@@ -81,29 +81,33 @@ struct BackPressureTests {
         try await withFixture { fixture in
             let broker = try await fixture.broker(["max_queued_messages 10"])
             let loop = try fixture.loop()
-            let reader = try fixture.client("reader", of: broker, on: loop, messageBuffer: 1) {
-                $0.answerTimeout = .seconds(1)
+            let readers = try ["first", "second"].map { name in
+                try fixture.client(name, of: broker, on: loop, messageBuffer: 1) { $0.answerTimeout = .seconds(1) }
             }
-            try await reader.connect()
-            try await reader.subscribe(to: ["flood"])
+            for reader in readers {
+                try await reader.connect()
+                try await reader.subscribe(to: ["flood"])
+            }
             let writer = try fixture.client("writer", of: broker, on: loop)
             try await writer.connect()
             // More than the kernel takes for a reader that does not read.
             let payload = [UInt8](repeating: 1, count: 200_000)
             for _ in 0..<200 { try await writer.publish(payload, to: "flood", qos: .atMostOnce) }
             try await writer.publish("behind", to: "nowhere")
-            let dropped = Task { try await reader.publish("x", to: "nowhere") }
-            try await until("it is sent") { reader.unanswered == 1 }
-            try await Task.sleep(for: .seconds(2))  // longer than its patience: answers may wait behind messages
-            #expect(reader.state == .connected(number: 1))
-            let messages = reader.messages
-            let reading = Task { for await _ in messages {} }
-            fixture.onEnd { reading.cancel() }
-            await #expect(throws: MosquittoError.self) {
-                try await within(.seconds(30), "the end of the connection") { try await dropped.value }
+            let dropped = readers.map { reader in Task { try await reader.publish("x", to: "nowhere") } }
+            for reader in readers { try await until("it is sent") { reader.unanswered == 1 } }
+            for (reader, dropped) in zip(readers, dropped) {
+                // The second one does not read for longer than its patience, and stays: answers may wait behind messages.
+                #expect(reader.state == .connected(number: 1))
+                let messages = reader.messages
+                let reading = Task { for await _ in messages {} }
+                fixture.onEnd { reading.cancel() }
+                await #expect(throws: MosquittoError.self) {
+                    try await within(.seconds(30), "the end of the connection") { try await dropped.value }
+                }
+                try await reach(reader, "the next connection") { $0 == .connected(number: 2) }
+                #expect(try await !reader.publish("x", to: "nowhere").isError)
             }
-            try await reach(reader, "the next connection") { $0 == .connected(number: 2) }
-            #expect(try await !reader.publish("x", to: "nowhere").isError)
         }
     }
 

@@ -123,6 +123,7 @@ extension Machine {
         guard connection === self.connection else { return }
         watch.subscribed()
         post(.subscribed(barrier: token))
+        world.showMarkers(to: self)
         if world.fault == .helloNotAwaited, let hello = ownHello(clock.wall) {
             post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
         }

@@ -104,6 +104,13 @@ extension World {
         }
     }
 
+    /// Those of earlier connections and runs, just when one of this connection's is awaited.
+    func showMarkers(to machine: Machine) {
+        guard broker.manners == .hostile, !isCalm, noise.chance(20) else { return }
+        let topic = Address.barrier(machine.user).topic(in: SimulatedFleet.id)
+        for marker in broker.seen where marker.topic == topic { machine.shown(topic, marker.payload) }
+    }
+
     /// Something true of earlier, as if it were said now, or had been left there.
     private func replay(to connection: Connection?, _ isMeant: (String) -> Bool) {
         let old = broker.seen.filter { isMeant($0.topic) }
