@@ -51,7 +51,7 @@ extension Controller {
         }
         guard isPunctual, isIdle, let machine = world.machines.first(where: { $0.id == name }),
             !world.clones.contains(where: { $0.id == name }), let connection = watch.present[name]?.connection,
-            connection == machine.watch.connection, let since = known.since
+            connection == machine.watch.bus.connection, let since = known.since
         else { return }
         let time = since.milliseconds - SimulatedFleet.begin.milliseconds
         if time < machine.connectedAt {

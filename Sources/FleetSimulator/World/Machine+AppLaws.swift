@@ -32,7 +32,7 @@ extension Machine {
     /// Whatever becomes of it: the app may be gone.
     func checkConversation(_ frame: AgentFrame, on link: LinkID) {
         guard let app = watch.links[link.number] else { return }
-        if case .ready = frame, watch.conversations[app]?.hadReady != true, !watch.isCertain(app), !wasPutBack {
+        if case .ready = frame, watch.conversations[app]?.hadReady != true, !watch.bus.isCertain(app), !wasPutBack {
             world.fail(.barrier, "\(name)/\(app): its first ready came before barrier and hello")
         }
         guard let problem = watch.conversations[app, default: Conversation()].sends(frame), !wasPutBack

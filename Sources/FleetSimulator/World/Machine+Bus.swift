@@ -106,8 +106,8 @@ extension Machine {
 
     func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
         guard let connection, isConnectionCurrent else { return }
-        watch.asked(filters, barrier, of: id)
-        if world.fault == .barrierNotAwaited, let name = watch.connection {
+        watch.bus.asked(filters, barrier, of: id)
+        if world.fault == .barrierNotAwaited, let name = watch.bus.connection {
             let marker = BarrierMarker(connection: name, counter: barrier)
             post(.subscribed(barrier: barrier))
             post(.message(topic: Address.barrier(user).topic(in: SimulatedFleet.id), payload: marker.json))
@@ -121,7 +121,7 @@ extension Machine {
 
     func subscribed(_ token: Int64, on connection: Connection) {
         guard connection === self.connection else { return }
-        watch.subscribed()
+        watch.bus.subscribed()
         post(.subscribed(barrier: token))
         world.showMarkers(to: self)
         if world.fault == .helloNotAwaited, let hello = ownHello(clock.wall) {
@@ -130,7 +130,7 @@ extension Machine {
     }
 
     func ownHello(_ time: Timestamp, lost: Set<Hello.Lost> = []) -> [UInt8]? {
-        guard let name = watch.connection, let latest = try? world.controller.store.latest() else { return nil }
+        guard let name = watch.bus.connection, let latest = try? world.controller.store.latest() else { return nil }
         let topic = Address.hello(id).topic(in: SimulatedFleet.id)
         let hello = Hello(
             clock: ControllerClock(

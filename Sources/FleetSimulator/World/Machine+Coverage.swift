@@ -6,12 +6,12 @@ extension Machine {
     func visit(_ event: DeviceEvent) {
         guard let coverage = world.coverage else { return }
         if case .message = event { return }  // Counted where it arrives, before it moves the connection on.
-        coverage.count("device event", name(of: event), watch.phase.rawValue)
+        coverage.count("device event", name(of: event), watch.bus.phase.rawValue)
     }
 
     func visit(messageAt topic: String) {
         guard let coverage = world.coverage else { return }
-        coverage.count("device message", Coverage.kind(of: topic), watch.phase.rawValue)
+        coverage.count("device message", Coverage.kind(of: topic), watch.bus.phase.rawValue)
     }
 
     func visit(_ effect: DeviceEffect) {

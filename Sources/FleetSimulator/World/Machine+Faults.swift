@@ -141,7 +141,7 @@ extension Machine {
             guard let signed = try? SignedDocument(wire: payload),
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
             else { return payload }
-            return hello.connection == watch.connection ? payload : ownHello(hello.clock.at)
+            return hello.connection == watch.bus.connection ? payload : ownHello(hello.clock.at)
         default: return payload
         }
         guard let address, let signed = try? SignedDocument(wire: payload), signed.kind == .desired,

@@ -49,7 +49,7 @@ extension Machine {
         checkCodes(events, effects, core)
         checkRegistrations(events, effects)
         for event in events { watch.looked(at: event) }
-        if let late = dues.handled(events, effects, of: core, on: watch.connection) {
+        if let late = dues.handled(events, effects, of: core, on: watch.bus.connection) {
             world.fail(.ends, "\(name): \(late)")
         }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
@@ -186,7 +186,7 @@ extension Machine {
     /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
     private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
-        if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.isCertain(id), !wasPutBack {
+        if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.bus.isCertain(id), !wasPutBack {
             world.fail(.barrier, "\(name)/\(id): unmanaged before barrier and hello")
         }
         let known = watch.records[id]
@@ -217,7 +217,7 @@ extension Machine {
             let (was, now) = (old[policy], app[policy])
             if was.value != now.value, !Self.isStricter(now.value, than: was.value), !isOwn(now.value),
                 !isOwnLevel(now, isCode: watch.codesTyped.contains(id)), app.latch?.reason != .selfRetired,
-                !isRetiring, !watch.isCertain(id)
+                !isRetiring, !watch.bus.isCertain(id)
             {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")

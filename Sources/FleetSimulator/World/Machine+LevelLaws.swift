@@ -16,7 +16,7 @@ extension Machine {
             }
             let isSetLately = world.now < (clocks.wallSetAt ?? 0) + 3_000
             if let end = document.wish.notAfter, clock.wall > end.advanced(bySeconds: 3), !isSetLately,
-                app.logLevel > .status || watch.isStillCertain(app.id)
+                app.logLevel > .status || watch.bus.isStillCertain(app.id)
             {
                 world.fail(.limits, "\(name)/\(app.id): its level was for until \(end), and it is \(clock.wall)")
             }
@@ -31,7 +31,7 @@ extension Machine {
                 continue
             }
             // A stricter level than the default may stay until it is certain what comes next.
-            if app.logLevel <= .status, !watch.isStillCertain(app.id) { continue }
+            if app.logLevel <= .status, !watch.bus.isStillCertain(app.id) { continue }
             world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")
         }
     }

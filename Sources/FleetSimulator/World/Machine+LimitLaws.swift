@@ -21,7 +21,7 @@ extension Machine {
             world.fail(.limits, "\(name) is in contact, and has not noted it")
         }
         let blocked = core.state.apps.values.first { app in
-            app.latch == nil && app.authReason == .outOfContact && watch.isStillCertain(app.id)
+            app.latch == nil && app.authReason == .outOfContact && watch.bus.isStillCertain(app.id)
         }
         if watch.isInContact, let blocked {
             world.fail(.limits, "\(name) is in contact, and \(blocked.id) is still blocked")

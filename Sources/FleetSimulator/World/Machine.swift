@@ -60,7 +60,7 @@ final class Machine: BusClient {
     private var decidedFor: RandomID?
     /// Whether that stands.
     var isConnectionCurrent: Bool {
-        isEstablished && (watch.connection == decidedFor || world.fault == .connectionsConfused)
+        isEstablished && (watch.bus.connection == decidedFor || world.fault == .connectionsConfused)
     }
     // The bus
     var connection: Connection? {
@@ -193,7 +193,7 @@ final class Machine: BusClient {
         if let connection {
             self.connection = nil
             let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
-            let (isSaid, boot) = (watch.isPresent, core.state.boot)
+            let (isSaid, boot) = (watch.bus.isPresent, core.state.boot)
             world.broker.leave(connection) { [unowned self] in
                 if hasReported { checkSilent(boot) }
                 guard isSaid, let said = world.broker.retained[topic]?.payload,
@@ -258,7 +258,7 @@ final class Machine: BusClient {
         (decidedAt, decidedFor) = (world.now, core?.connection)
         if let core { watch.looked(core) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
-        watch.before = []
+        watch.bus.before = []
         perform((world.fault == nil ? effects : altered(effects))[...], isStored: false)
     }
 
@@ -337,7 +337,7 @@ final class Machine: BusClient {
             case .subscribe(let filters, let barrier): subscribe(filters, barrier)
             case .unsubscribe(let filters):
                 guard let connection, isConnectionCurrent else { continue }
-                watch.left(filters)
+                watch.bus.left(filters)
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
             case .publish(let address, let payload, let retain):
                 checkTold(address, payload)

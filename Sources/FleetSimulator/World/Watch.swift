@@ -5,24 +5,10 @@ import FleetProtocol
 
 /// What somebody beside a device has seen of it: what the laws are about.
 struct Watch {
+    /// What has come from the broker, and so may be certain.
+    var bus = BusWatch()
     /// Events that a transaction has kept: the controller will have them.
     var promised: [FleetStore.StoredEvent: KeptEvent] = [:]
-    private(set) var connection: RandomID?
-    private var asked: [Int64: Set<AppID>] = [:]
-    private var fetched: Set<AppID> = []
-    private var askedGroups: [Int64: Set<GroupID>] = [:]
-    /// Groups whose documents have come on this connection, and those that the device was last told to be in.
-    private var shownGroups: Set<GroupID> = []
-    private var wantedGroups: Set<GroupID> = []
-    /// How often it was told, since the core looked last.
-    private var memberships = 0
-    private var greeting = Greeting()
-    /// What the core trusted when it looked last.
-    private var trustBefore: TrustDocument?
-    /// Of a connection that ended while the core had yet to look at something of it.
-    private var ended: Greeting?
-    /// What was certain on the connection that has just ended: its last messages may still wait for the core.
-    var before: Set<AppID> = []
     var newest: [Followed: Int64] = [:]
     /// When each document that came was changed.
     var changes: [Address: Revision] = [:]
@@ -78,8 +64,6 @@ struct Watch {
     var taking: Set<Request> = []
     /// The newest status that has reached the broker, by topic.
     var arrived: [String: ReportOrder] = [:]
-    private(set) var isPastFirst = false
-    private(set) var isPresent = false
 
     /// Since when each app's offline limits are what they are, or the app is not retired any more.
     var limitsSince: [AppID: Int64] = [:]
@@ -330,54 +314,22 @@ struct Watch {
 
     mutating func connected(_ name: RandomID) {
         disconnected()
-        connection = name
+        bus.connected(name)
     }
 
     mutating func disconnected() {
-        if greeting.isGreeted || greeting.mayBeGreeted { before = fetched }
-        if greeting.hasMore { ended = greeting }
-        connection = nil
-        asked = [:]
-        fetched = []
-        askedGroups = [:]
-        shownGroups = []
-        greeting = Greeting()
+        bus.disconnected()
         isPresenceSaid = false
-        isPastFirst = false
-        isPresent = false
         isInContact = false
     }
 
     /// With what it had yet to look at.
     mutating func died() {
         disconnected()
-        ended = nil
-        before = []
+        bus.died()
         named = highest
         answering = []
         taking = []
-    }
-
-    /// How far the connection has come.
-    var phase: Coverage.Phase {
-        if connection == nil { return .away }
-        if !isPastFirst { return .beforeFirst }
-        return greeting.isGreeted && asked.isEmpty ? .certain : .fetching
-    }
-
-    mutating func subscribed() { isPresent = true }
-
-    mutating func asked(_ filters: [TopicFilter], _ barrier: Int64, of device: DeviceID) {
-        asked[barrier] = Set(
-            filters.compactMap { filter in
-                if case .aspects(.device(device), let app) = filter { app } else { nil }
-            })
-        askedGroups[barrier] = Set(
-            filters.compactMap { if case .one(.groupMeta(let group)) = $0 { group } else { nil } })
-    }
-
-    mutating func left(_ filters: [TopicFilter]) {
-        for case .one(.groupMeta(let group)) in filters { shownGroups.remove(group) }
     }
 
     /// Whether that has come there.
@@ -385,34 +337,7 @@ struct Watch {
 
     mutating func received(_ address: Address?, _ payload: [UInt8]) {
         if case .desired? = address, let address { came[address, default: []].insert(payload) }
-        guard !forged.contains(payload) else { return }
-        switch address {
-        case .barrier?:
-            guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == connection else {
-                return
-            }
-            isPastFirst = true
-            fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
-            shownGroups.formUnion(askedGroups.removeValue(forKey: marker.counter) ?? [])
-        case .membership?: memberships += 1
-        case .trust?:
-            guard let signed = try? SignedDocument(wire: payload),
-                let trust = try? TrustDocument(json: signed.payload, limit: SignedDocument.maximumSize)
-            else { return }
-            greeting.heard(trust)
-        case .heartbeat?:
-            guard let signed = try? SignedDocument(wire: payload),
-                let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
-            else { return }
-            greeting.heard(signed, isHello: false, heartbeat.clock)
-        case .hello?:
-            guard let signed = try? SignedDocument(wire: payload),
-                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
-                hello.connection == connection
-            else { return }
-            greeting.heard(signed, isHello: true, hello.clock)
-        default: break
-        }
+        if !forged.contains(payload) { bus.received(address, payload) }
     }
 
     mutating func noteRefusal(_ entry: DeviceEffect.LogEntry) {
@@ -420,28 +345,11 @@ struct Watch {
         refusals = (refusals.filter { $0 != detail } + [detail]).suffix(Status.maximumRefusals)
     }
 
-    /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet.
+    /// The core has looked at all that came.
     mutating func looked(_ core: DeviceCore) {
-        let known = trustBefore ?? core.trust
-        trustBefore = core.trust
-        for contact in [ended?.contact(core.trust, was: known), greeting.contact(core.trust, was: known)] {
-            guard let contact else { continue }
+        for contact in bus.looked(core) {
             isInContact = true
             named = max(named, Revision(epoch: contact.epoch, number: contact.revision))
         }
-        ended = nil
-        let wanted = Set(core.membership)
-        defer { (wantedGroups, memberships) = (wanted, 0) }
-        guard wanted != wantedGroups || memberships > 1 else { return }
-        // What came before the new groups did was decided without them, or with those that they have replaced at once.
-        if greeting.isGreeted, memberships > 1 || wantedGroups.isSubset(of: shownGroups) { before.formUnion(fetched) }
     }
-
-    /// At the end of this moment.
-    func isStillCertain(_ app: AppID) -> Bool {
-        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups)
-    }
-
-    /// At some time in this moment, as far as can be seen.
-    func isCertain(_ app: AppID) -> Bool { isStillCertain(app) || before.contains(app) }
 }

@@ -127,7 +127,7 @@ extension World {
 
     /// Signed by nobody's key, of another fleet, of another kind, or signed as something else.
     private func showForgedClock(at address: Address, to machine: Machine) {
-        guard let connection = machine.watch.connection else { return }
+        guard let connection = machine.watch.bus.connection else { return }
         let manner = noise.below(4)
         let topic = address.topic(in: SimulatedFleet.id)
         let clock = ControllerClock(
