@@ -99,7 +99,7 @@ struct CommandTests {
             #expect(result.status == 3)
             #expect(
                 result.errors.contains(
-                    "1 answers have not come within 1s:\n  till-1 com.example.mail logLevel: pending"))
+                    "1 answer has not come within 1s:\n  till-1 com.example.mail logLevel: pending"))
         }
     }
 

@@ -65,7 +65,8 @@ struct Progress: Hashable, JSONReadable {
         if !isConverged {
             var names = waiting.filter(\.isOnline).map { "\n  \($0)" }.joined()
             if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
-            parts.append("\(due) answers have not come within \(limit):\(names)")
+            let answers = due == 1 ? "1 answer has" : "\(due) answers have"
+            parts.append("\(answers) not come within \(limit):\(names)")
         }
         let others = rows.compactMap { row in
             Self.otherwise(row.counts).map { (row.app, "\n  \(row.app) \(row.policy.rawValue): \($0)") }
