@@ -34,6 +34,7 @@ extension FleetHome {
                 .unknownUser, "\(id) is a device", remedy: "devices are enrolled: `fleetctl enroll device`")
         }
         return try changing {
+            try checkBroker()
             let credentials = Credentials.random(for: user)
             try credentialFolder.write(credentials, to: user.text)
             try updateBroker { try $0.set(credentials) }
@@ -41,17 +42,20 @@ extension FleetHome {
         }
     }
 
-    /// Takes a user's password and rights away; the broker ends its connections.
-    package func removeUser(_ user: User) throws {
+    /// Takes a user's password and rights away; the broker ends its connections. Whatever ends it half-way, it can be
+    /// repeated.
+    @discardableResult
+    package func removeUser(_ user: User) throws -> BrokerReload {
         guard user != .controller else {
             throw FleetHomeError(.unknownUser, "the controller cannot be removed from its fleet")
         }
-        guard try users().contains(user) else {
-            throw FleetHomeError(.unknownUser, "the fleet has no user \(user.text)")
-        }
-        try changing {
+        return try changing {
+            guard try users().contains(user) || passwordFile().contains(user) else {
+                throw FleetHomeError(.unknownUser, "the fleet has no user \(user.text)")
+            }
+            let reload = try updateBroker(without: user) { $0.remove(user) }
             try credentialFolder.remove(user.text)
-            _ = try updateBroker { $0.remove(user) }
+            return reload
         }
     }
 }

@@ -93,6 +93,19 @@ struct RenderingTests {
             ])
     }
 
+    @Test("a group that comes in parts is one")
+    func groups() {
+        let parts = [("kiosk", ["a"]), ("till", ["b", "c"]), ("till", ["d"])].map { name, devices in
+            JSONValue.object([
+                "group": .string(name), "priority": 1, "devices": .array(devices.map { .string($0) }),
+            ])
+        }
+        #expect(
+            GroupList.report(parts).table == [
+                "GROUP  PRIORITY  MEMBERS  DEVICES", "kiosk         1        1  a", "till          1        3  b,c,d",
+            ])
+    }
+
     @Test("apps are listed by device and name")
     func order() {
         let apps = ["b/x", "a/y", "b/a", "a/x"].map { name in

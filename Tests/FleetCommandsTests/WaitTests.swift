@@ -86,6 +86,24 @@ struct WaitTests {
         }
     }
 
+    @Test("ends with 3 also where nobody reads what it says", arguments: ["table", "json"])
+    func unread(format: String) async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { asked, _ in
+                .success(asked.verb == .apply ? Self.applied : Self.progress { $0.pending = 1 }, next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await run(
+                URL(fileURLWithPath: "/bin/bash"),
+                [
+                    "-c", #""$0" apply -f "$1" --wait=1s -o "$2" | true; exit "${PIPESTATUS[0]}""#,
+                    try program(named: "fleetctl").path, file, format,
+                ], environment: ["FLEETCTL_HOME": fleet.home.path])
+            #expect(result.status == 3, "\(result.errors)")
+        }
+    }
+
     @Test("shows the change before it waits, and says what an interruption leaves", arguments: ["table", "json"])
     func interrupted(format: String) async throws {
         try await withFixture { fixture in

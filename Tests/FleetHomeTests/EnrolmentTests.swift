@@ -79,7 +79,7 @@ struct EnrolmentTests {
             try home.removeDevice(Self.till)
             #expect(try home.incarnation(of: Self.till) == nil)
             #expect(try home.devices().isEmpty)
-            #expect(throws: FleetHomeError.self) { try home.removeDevice(Self.till) }
+            #expect(throws: FleetHomeError.self) { try home.removeDevice(DeviceID(unchecked: "till-2")) }
             try home.enroll([enrolment], floors: floors)
             #expect(try home.devices().map(\.incarnation) == [3])
         }
@@ -100,6 +100,71 @@ struct EnrolmentTests {
             #expect(try line() != first)
             try home.removeDevice(Self.till)
             #expect(try line() == nil)
+        }
+    }
+
+    @Test("a removal that ends half-way is repeated, and takes the password away: a device's and a person's")
+    func halfRemoved() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            let floors = Floors(trust: try home.trust())
+            let eve = User.operator(Name(unchecked: "eve"))
+            try home.enroll([.init(device: Self.till, folder: folder.path + "/till-1")], floors: floors)
+            try home.addUser(eve)
+            let access = home.path + "/broker/acl"
+            let passwords = home.path + "/broker/passwd"
+            let before = try Data(contentsOf: URL(fileURLWithPath: passwords))
+            // Nothing can be renamed over a folder that has something in it.
+            try FileManager.default.removeItem(atPath: access)
+            try FileManager.default.createDirectory(atPath: access + "/in", withIntermediateDirectories: true)
+            #expect(throws: FleetHomeError.self) { try home.removeDevice(Self.till) }
+            #expect(throws: FleetHomeError.self) { try home.removeUser(eve) }
+            try FileManager.default.removeItem(atPath: access)
+            #expect(try home.devices().map(\.device) == [Self.till])
+            #expect(try home.users().contains(eve))
+            try home.removeDevice(Self.till)
+            try home.removeUser(eve)
+            func isLeft() throws -> Bool {
+                try home.passwordFile().contains(.device(Self.till)) || home.passwordFile().contains(eve)
+                    || String(decoding: Data(contentsOf: URL(fileURLWithPath: access)), as: UTF8.self)
+                        .contains(eve.text)
+            }
+            #expect(try !isLeft() && home.devices().isEmpty && !home.users().contains(eve))
+            // As an earlier version left it when it was ended in between.
+            try before.write(to: URL(fileURLWithPath: passwords))
+            #expect(try isLeft())
+            try home.removeDevice(Self.till)
+            try home.removeUser(eve)
+            #expect(try !isLeft())
+            #expect(throws: FleetHomeError.self) { try home.removeUser(eve) }
+        }
+    }
+
+    @Test("leaves folders alone that are no device's, and those that the fleet's is in")
+    func otherContent() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            func refusal(_ folder: String) -> String? {
+                #expect(throws: FleetHomeError.self) {
+                    try home.prepare([.init(device: Self.till, folder: folder)])
+                }?.message
+            }
+            func mode(_ path: String) throws -> Int? {
+                try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            }
+            let (parent, out) = (folder.path, folder.path + "/out")
+            let before = try mode(parent)
+            #expect(refusal(parent) == "the fleet's folder is inside \(parent)")
+            #expect(try mode(parent) == before)
+            try FileManager.default.createDirectory(
+                atPath: out, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+            try Data().write(to: URL(fileURLWithPath: out + "/.profile"))
+            #expect(refusal(out) == "\(out) is no device's folder: .profile is in it")
+            #expect(try mode(out) == 0o755)
+            try FileManager.default.removeItem(atPath: out + "/.profile")
+            // An enrolment that was cut short has left what it had made.
+            for _ in 0..<2 { try home.prepare([.init(device: Self.till, folder: out)]) }
+            #expect(try mode(out) == 0o700)
         }
     }
 

@@ -20,7 +20,7 @@ struct DeviceRemove: AsyncParsableCommand {
     func run() async throws {
         let home = try fleet.home.open()
         let record = try home.record(of: id)
-        let reload = try record?.isEnrolled == true ? home.removeDevice(id) : home.reloadBroker()
+        let reload = try record != nil ? home.removeDevice(id) : home.reloadBroker()
         // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
         let request = DeviceRequest(device: id, incarnation: record?.incarnation)
         do {

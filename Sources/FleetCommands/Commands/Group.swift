@@ -70,6 +70,7 @@ struct GroupList: AsyncParsableCommand {
         var table = Table([
             .init("GROUP"), .init("PRIORITY", isNumber: true), .init("MEMBERS", isNumber: true), .init("DEVICES"),
         ])
+        let groups = Self.whole(groups)
         for group in groups {
             let devices = group["devices"]?.arrayValue?.compactMap(\.stringValue) ?? []
             table.add([
@@ -78,6 +79,18 @@ struct GroupList: AsyncParsableCommand {
             ])
         }
         return Report(.array(groups), table: table.lines)
+    }
+
+    /// The controller tells of a large group in parts, one behind the other.
+    private static func whole(_ parts: [JSONValue]) -> [JSONValue] {
+        parts.reduce(into: []) { groups, part in
+            guard let last = groups.last, last["group"] == part["group"], case .object(let members) = last else {
+                return groups.append(part)
+            }
+            let devices = (last["devices"]?.arrayValue ?? []) + (part["devices"]?.arrayValue ?? [])
+            groups[groups.count - 1] = .object(
+                members.map { $0.name == "devices" ? JSONValue.Member("devices", .array(devices)) : $0 })
+        }
     }
 }
 

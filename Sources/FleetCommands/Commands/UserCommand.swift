@@ -83,7 +83,11 @@ struct UserRemove: ParsableCommand {
         if case .operator(let name) = user.user, !users.contains(user.user), users.contains(.viewer(name)) {
             throw CommandError(.refused, "\(name) is a viewer: `fleetctl user remove \(name) --viewer`")
         }
-        try home.removeUser(user.user)
+        if try home.removeUser(user.user) == .notRunning {
+            Terminal.note(
+                "note: no broker runs on this home that this command could see; one that does needs a SIGHUP, or"
+                    + " \(user.user.text) can go on with the password")
+        }
         let isOperated = users.contains { if case .operator = $0 { $0 != user.user } else { false } }
         if !isOperated {
             Terminal.note(

@@ -47,18 +47,25 @@ struct WaitOptions: ParsableArguments {
         // People see at once what has happened; a program gets one value at the end.
         let isForPeople = output.output == .table
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        if isForPeople { try output.show(Self.report(response, nil)) }
+        if isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
         guard let progress = try await Self.follow(documents, controller, for: wait, until: signals) else {
-            if !isForPeople { try output.show(Self.report(response, nil)) }
+            if !isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
             throw CommandError(
                 .interrupted, "interrupted: the change is made, and not waited for any longer; see `fleetctl status`")
         }
-        if isForPeople {
-            try Terminal.print(["", progress.summary])
-        } else {
-            try output.show(Self.report(response, progress))
+        try Self.show {
+            if isForPeople {
+                try Terminal.print(["", progress.summary])
+            } else {
+                try output.show(Self.report(response, progress))
+            }
         }
         if let shortfall = progress.shortfall(within: "\(wait)") { throw CommandError(.notConverged, shortfall) }
+    }
+
+    /// Also where nobody reads it any more: whether the devices have followed is told by how the command ends.
+    private static func show(_ output: () throws -> Void) throws {
+        do { try output() } catch let code as ExitCode where code == .success {}
     }
 
     /// How far the devices are when all who are online have answered or the time is over; nil after Ctrl-C.

@@ -79,25 +79,30 @@ extension FleetHome {
         String(decoding: text, as: UTF8.self).filter { !$0.isWhitespace }
     }
 
-    /// Writes passwords and rights, and tells the broker.
+    /// Writes passwords and rights, and tells the broker. `leaving` has none from now on.
     @discardableResult
-    func updateBroker(_ change: (inout PasswordFile) throws -> Void) throws -> BrokerReload {
+    func updateBroker(
+        without leaving: User? = nil, _ change: (inout PasswordFile) throws -> Void
+    ) throws -> BrokerReload {
+        let owner = try brokerOwner()
         var passwords = try passwordFile()
         try change(&passwords)
-        try writeAccess()
-        try brokerFolder.write(Array(passwords.text.utf8), to: "passwd", owner: try brokerOwner())
+        let access = AccessFile(fleet: context.fleet, users: try users().filter { $0 != leaving })
+        try brokerFolder.write(Array(access.text.utf8), to: "acl", owner: owner)
+        try brokerFolder.write(Array(passwords.text.utf8), to: "passwd", owner: owner)
         return try reloadBroker()
+    }
+
+    /// What would keep the broker from being told is said before anything is changed.
+    func checkBroker() throws {
+        _ = try brokerOwner()
+        _ = try passwordFile()
     }
 
     func passwordFile() throws -> PasswordFile {
         guard brokerFolder.exists("passwd") else { return PasswordFile() }
         return PasswordFile(
             text: String(decoding: try brokerFolder.read("passwd", limit: 64 << 20), as: UTF8.self))
-    }
-
-    private func writeAccess() throws {
-        let text = AccessFile(fleet: context.fleet, users: try users()).text
-        try brokerFolder.write(Array(text.utf8), to: "acl", owner: try brokerOwner())
     }
 
     func writeBrokerConfiguration() throws {

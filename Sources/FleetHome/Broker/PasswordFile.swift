@@ -22,6 +22,8 @@ struct PasswordFile: Hashable, Sendable {
         hashes[credentials.user.text] = try Self.hash(credentials.password)
     }
 
+    func contains(_ user: User) -> Bool { hashes[user.text] != nil }
+
     mutating func remove(_ user: User) { hashes[user.text] = nil }
 
     /// PBKDF2 with SHA-512, as mosquitto_passwd makes it. Its few iterations are no weakness here: the passwords are

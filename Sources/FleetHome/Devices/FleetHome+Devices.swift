@@ -55,6 +55,7 @@ extension FleetHome {
         let root = try rootKey().publicKey
         let authority = try brokerAuthority()
         return try changing {
+            try checkBroker()
             let trust = try trust()
             let version = try Self.version(of: trust)
             func newest(_ floors: Floors) throws -> Floors {
@@ -84,8 +85,14 @@ extension FleetHome {
                 fresh.append(credentials)
             }
             try files.commit()
-            return try updateBroker { passwords in
-                for credentials in fresh { try passwords.set(credentials) }
+            do {
+                return try updateBroker { passwords in
+                    for credentials in fresh { try passwords.set(credentials) }
+                }
+            } catch let error as FleetHomeError {
+                throw FleetHomeError(
+                    error.code, "the devices have new passwords, which the broker does not know: \(error)",
+                    remedy: "mend that, and enrol them again")
             }
         }
     }
@@ -99,19 +106,24 @@ extension FleetHome {
         }
     }
 
-    /// Takes a device's password away, and with it its connection.
+    /// Takes a device's password away, and with it its connection; then notes that it is removed. Whatever ends it half-way,
+    /// it can be repeated.
     @discardableResult
     package func removeDevice(_ device: DeviceID) throws -> BrokerReload {
         try changing {
-            guard let record = try record(of: device), record.isEnrolled else {
+            guard let record = try record(of: device) else {
                 throw FleetHomeError(
-                    .missing, "no device \(device) is enrolled", remedy: "`fleetctl get devices` lists them")
+                    .missing, "no device \(device) was ever enrolled", remedy: "`fleetctl get devices` lists them")
             }
-            try deviceFolder.write(
-                DeviceRecord(
-                    device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt, removedAt: .now()),
-                to: "\(device).json")
-            return try updateBroker { $0.remove(.device(device)) }
+            let reload = try updateBroker { $0.remove(.device(device)) }
+            if record.isEnrolled {
+                try deviceFolder.write(
+                    DeviceRecord(
+                        device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt,
+                        removedAt: .now()),
+                    to: "\(device).json")
+            }
+            return reload
         }
     }
 
@@ -119,12 +131,18 @@ extension FleetHome {
     /// before anybody has heard of them.
     package func prepare(_ enrolments: [Enrolment]) throws {
         for folder in [deviceFolder, brokerFolder] { try folder.checkWritable() }
+        try checkBroker()
         for enrolment in enrolments {
             let folder = Folder(enrolment.folder)
             guard !folder.isInside(self.folder) else {
                 throw FleetHomeError(
                     .exists, "\(folder.path) is inside the fleet's folder",
                     remedy: "choose a folder elsewhere: it goes to the device, and the fleet's folder to nobody")
+            }
+            guard !self.folder.isInside(folder) else {
+                throw FleetHomeError(
+                    .exists, "the fleet's folder is inside \(folder.path)",
+                    remedy: "choose a folder of the device's own: nobody but its owner may enter it")
             }
             try Self.makeFolder(for: enrolment)
         }
@@ -139,10 +157,22 @@ extension FleetHome {
                 .exists, "\(folder.path) is the folder of device \(other)",
                 remedy: "choose another for \(enrolment.device), or remove this one if \(other) is gone")
         }
+        // Nobody but its owner may enter it from then on.
+        if !folder.exists("agent.json"), let other = try folder.names(isHiddenToo: true).first(where: { !isOwn($0) }) {
+            throw FleetHomeError(
+                .exists, "\(folder.path) is no device's folder: \(other) is in it",
+                remedy: "choose a folder that is empty, or not there yet")
+        }
         try folder.make()
         try folder.checkWritable()
         try folder.folder("state").make()
         try folder.folder("apps.d").make(mode: 0o755)
+    }
+
+    /// Whether an enrolment makes something of this name in a device's folder, or leaves it there when it is cut short.
+    private static func isOwn(_ name: String) -> Bool {
+        let files = ["agent.json", "ca.pem", "credentials.json"]
+        return ["apps.d", "state"].contains(name) || files.contains { name == $0 || name.hasPrefix(".\($0).") }
     }
 
     /// The device that a folder was made for; nil when it says none, or cannot be read: enrolling is what mends it.

@@ -62,7 +62,7 @@ struct Folder: Hashable, Sendable {
     func exists(_ name: String) -> Bool { access(path(of: name), F_OK) == 0 }
 
     /// The names of what is in the folder, sorted; none when there is no folder.
-    func names() throws -> [String] {
+    func names(isHiddenToo: Bool = false) throws -> [String] {
         guard let stream = opendir(path) else {
             if errno == ENOENT { return [] }
             throw FleetHomeError(.unreadable, "reading the folder \(path) failed: \(Self.reason())")
@@ -73,7 +73,7 @@ struct Folder: Hashable, Sendable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if !name.hasPrefix(".") { names.append(name) }
+            if !name.hasPrefix(".") || isHiddenToo && name != "." && name != ".." { names.append(name) }
         }
         return names.sorted()
     }
