@@ -49,7 +49,25 @@ struct RequestExchangeTests {
         _ = exchange.handle(.connected, at: .zero)
         #expect(exchange.handle(.acknowledged(16), at: .zero) == [.wake(at: .milliseconds(250))])
         #expect(exchange.handle(.clock, at: .milliseconds(250)) == [.send, .wake(at: .seconds(15))])
-        #expect(exchange.handle(.acknowledged(16), at: .seconds(3)) == [.finish(.nobodyThere)])
+        #expect(exchange.handle(.acknowledged(16), at: .seconds(3)) == [.finish(.nobodyThere(mayBeDone: false))])
+    }
+
+    @Test(
+        "of a controller that had it before it was gone, or may have had it, nobody knows what it did",
+        arguments: [true, false])
+    func goneBehind(isAcknowledged: Bool) {
+        var exchange = exchange()
+        _ = exchange.handle(.connected, at: .zero)
+        if isAcknowledged {
+            _ = exchange.handle(.acknowledged(0), at: .zero)
+            _ = exchange.handle(.clock, at: .seconds(2))
+        } else {
+            _ = exchange.handle(.disconnected(why: "gone"), at: .zero)
+            _ = exchange.handle(.connected, at: .seconds(2))
+        }
+        _ = exchange.handle(.acknowledged(16), at: .seconds(2))
+        _ = exchange.handle(.clock, at: .seconds(3))
+        #expect(exchange.handle(.acknowledged(16), at: .seconds(5)) == [.finish(.nobodyThere(mayBeDone: true))])
     }
 
     @Test("a broker that has come back says of nobody for how long he has been away")

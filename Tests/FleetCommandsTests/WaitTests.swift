@@ -86,6 +86,45 @@ struct WaitTests {
         }
     }
 
+    @Test("goes on where the controller cannot say how far it is just now")
+    func unavailable() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, count in
+                switch count {
+                case 0: .success(Self.applied, next: nil)
+                case 1: .success(Self.progress { $0.pending = 1 }, next: nil)
+                case 2: .failure(Response.Failure(.unavailable, "its disk is full"))
+                default: .success(Self.progress { $0.applied = 1 }, next: nil)
+                }
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait=1m")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(controller.asked.count == 4)
+        }
+    }
+
+    @Test("of which nothing could be read says that the change is made, shows it, and ends with 3")
+    func unknown() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { asked, _ in
+                asked.verb == .apply
+                    ? .success(Self.applied, next: nil) : .failure(Response.Failure(.unavailable, "its disk is full"))
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait=1s", "-o", "json")
+            #expect(result.status == 3)
+            #expect(result.output.contains(#""changed": true"#), "\(result.output)")
+            #expect(
+                result.errors == """
+                    fleetctl: the change is made, and how far the devices are could not be read: the controller: its disk is full
+
+                    """)
+        }
+    }
+
     @Test("ends with 3 also where nobody reads what it says", arguments: ["table", "json"])
     func unread(format: String) async throws {
         try await withFixture { fixture in

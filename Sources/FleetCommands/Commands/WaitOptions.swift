@@ -48,7 +48,15 @@ struct WaitOptions: ParsableArguments {
         let isForPeople = output.output == .table
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         if isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
-        guard let progress = try await Self.follow(documents, controller, for: wait, until: signals) else {
+        let followed: Progress?
+        do {
+            followed = try await Self.follow(documents, controller, for: wait, until: signals)
+        } catch let error as CommandError where error.status == .unreachable {
+            if !isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
+            throw CommandError(
+                .notConverged, "the change is made, and how far the devices are could not be read: \(error)")
+        }
+        guard let progress = followed else {
             if !isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
             throw CommandError(
                 .interrupted, "interrupted: the change is made, and not waited for any longer; see `fleetctl status`")
@@ -68,7 +76,8 @@ struct WaitOptions: ParsableArguments {
         do { try output() } catch let code as ExitCode where code == .success {}
     }
 
-    /// How far the devices are when all who are online have answered or the time is over; nil after Ctrl-C.
+    /// How far the devices are when all who are online have answered or the time is over, as far as that could be read; nil
+    /// after Ctrl-C. A controller or broker that is away may come back meanwhile.
     private static func follow(
         _ documents: [DocumentSelector], _ controller: Controller, for limit: Limit, until signals: UnixSignalsSequence
     ) async throws -> Progress? {
@@ -80,12 +89,20 @@ struct WaitOptions: ParsableArguments {
             }
             group.addTask {
                 let end = ContinuousClock.now + .seconds(limit.seconds)
-                var progress = try await Self.progress(documents, controller)
-                while !progress.isConverged, ContinuousClock.now < end {
+                var known: Progress?
+                while true {
+                    do {
+                        let progress = try await Self.progress(documents, controller)
+                        if progress.isConverged || ContinuousClock.now >= end { return progress }
+                        known = progress
+                    } catch let error as CommandError where error.status == .unreachable {
+                        if ContinuousClock.now >= end {
+                            guard let known else { throw error }
+                            return known
+                        }
+                    }
                     try await Task.sleep(for: .milliseconds(200))
-                    progress = try await Self.progress(documents, controller)
                 }
-                return progress
             }
             return try await group.next() ?? nil
         }

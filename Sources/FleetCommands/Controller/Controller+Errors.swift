@@ -19,11 +19,11 @@ extension Controller {
     ) -> CommandError {
         let doubt = verb.isChange ? "\nWhether the change was made is not known: look with `fleetctl get`." : ""
         return switch outcome {
-        case .nobodyThere:
+        case .nobodyThere(let mayBeDone):
             CommandError(
                 .unreachable,
-                "the controller is not running\nStart it with: fleet-controller run --home \(ShellWord.quoted(home.path))"
-            )
+                "the controller is not running\(mayBeDone ? doubt : "")\n"
+                    + "Start it with: fleet-controller run --home \(ShellWord.quoted(home.path))")
         case .noAnswer: CommandError(.unreachable, "the controller does not answer\(doubt)")
         case .connectionLost(let why):
             CommandError(.unreachable, "the connection to the broker was lost: \(why)\(doubt)")

@@ -26,8 +26,8 @@ struct RequestExchange {
 
     enum Outcome: Hashable {
         case answered(Response.Result)
-        /// The broker has no subscriber for requests.
-        case nobodyThere
+        /// The broker has no subscriber for requests. An earlier sending may have reached one.
+        case nobodyThere(mayBeDone: Bool)
         /// The controller listens, and has not answered.
         case noAnswer
         case refused(reason: UInt8)
@@ -57,6 +57,7 @@ struct RequestExchange {
     private let limit: Duration
     private var state = State.disconnected(why: "no connection yet")
     private var aloneSince: Duration?
+    private var mayHaveArrived = false
 
     /// - Parameter limit: When to give up.
     init(id: RandomID, limit: Duration) {
@@ -71,6 +72,7 @@ struct RequestExchange {
             state = .sending
             return [.send, .wake(at: limit)]
         case .disconnected(let why):
+            if case .sending = state { mayHaveArrived = true }
             state = .disconnected(why: why)
             aloneSince = nil
             return [.wake(at: limit)]
@@ -91,11 +93,12 @@ struct RequestExchange {
         case Self.noSubscriber:
             let since = aloneSince ?? now
             aloneSince = since
-            if now - since >= Self.patience { return finish(.nobodyThere) }
+            if now - since >= Self.patience { return finish(.nobodyThere(mayBeDone: mayHaveArrived)) }
             state = .alone(again: now + Self.whileAlone)
             return [.wake(at: min(now + Self.whileAlone, limit))]
         case 0..<0x80:
             aloneSince = nil
+            mayHaveArrived = true
             state = .waiting(again: now + Self.whileWaiting)
             return [.wake(at: min(now + Self.whileWaiting, limit))]
         default: return finish(.refused(reason: reason))
@@ -106,7 +109,7 @@ struct RequestExchange {
         if now >= limit {
             return switch state {
             case .disconnected(let why): finish(.connectionLost(why: why))
-            case .alone: finish(.nobodyThere)
+            case .alone: finish(.nobodyThere(mayBeDone: mayHaveArrived))
             case .sending, .waiting: finish(.noAnswer)
             case .finished: []
             }
