@@ -61,6 +61,8 @@ struct Performer {
             }
         } catch let error as MosquittoError where Self.isConnectionGone(error) {
             // The next connection repairs what was meant to be there.
+        } catch is CancellationError {
+            // The service ends: the next run repairs, and answers what is asked again.
         } catch {
             logger.error("a message could not be published", metadata: ["topic": "\(topic)", "reason": "\(error)"])
         }
