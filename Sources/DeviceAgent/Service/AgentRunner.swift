@@ -25,8 +25,7 @@ final class AgentRunner: Sendable {
     private struct State {
         var core: DeviceCore
         var hasFailed = false
-        /// The running time that the timer is set for.
-        var wakesAt: Int64?
+        var wake = WakeTime()
     }
 
     private struct Parts {
@@ -74,12 +73,12 @@ final class AgentRunner: Sendable {
 
     private func handle(_ events: [DeviceEvent]) {
         guard let parts = parts.withLock({ $0 }) else { return }
-        let begin = DispatchTime.now()
-        let decided: (effects: [DeviceEffect], connection: RandomID?)? = state.withLock { state in
+        let decided: (effects: [DeviceEffect], connection: RandomID?, at: DispatchTime)? = state.withLock { state in
             guard !state.hasFailed else { return nil }
             let now = Now.system
+            let begin = DispatchTime.now()
             for event in events { state.core.handle(event, at: now) }
-            return (state.core.takeEffects(at: now), state.core.connection)
+            return (state.core.takeEffects(at: now), state.core.connection, begin)
         }
         guard let decided else { return }
         do {
@@ -98,19 +97,18 @@ final class AgentRunner: Sendable {
             }
         }
         if messages > 0 { parts.bus.handled(messages) }
-        scheduleTick(parts, since: begin)
+        scheduleTick(parts, since: decided.at)
     }
 
     /// - Parameter begin: When the core looked at its clock: the disk may have taken long since.
     private func scheduleTick(_ parts: Parts, since begin: DispatchTime) {
-        let delay: Int64? = state.withLock { state in
+        let (next, delay) = state.withLock { state in
             let next = state.core.nextTick
-            guard state.wakesAt.map({ next < $0 || $0 <= state.core.state.running.total }) ?? true else { return nil }
-            state.wakesAt = next
-            return next - state.core.state.running.total
+            return (next, state.wake.set(for: next, at: state.core.state.running.total))
         }
         guard let delay else { return }
-        parts.inbox.queue.asyncAfter(deadline: begin + .milliseconds(Int(min(delay, 3_600_000)) + 1)) {
+        parts.inbox.queue.asyncAfter(deadline: begin + .milliseconds(Int(min(delay, 3_600_000)) + 1)) { [self] in
+            state.withLock { $0.wake.rang(for: next) }
             parts.inbox.add(.tick)
         }
     }

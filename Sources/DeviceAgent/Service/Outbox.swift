@@ -1,8 +1,8 @@
 package import FleetProtocol
 package import Mosquitto
 
-/// What waits to be published: of what is retained only the newest of a topic, so it is bounded by the topics; numbered
-/// reports are bounded by the core that keeps them.
+/// What waits to be published: of what is retained only the newest of a topic, so it is bounded by the topics. Of the core's
+/// numbered reports there is a largest number: it says them again until the controller has them.
 package struct Outbox {
     package struct Entry {
         /// A status is written only when its turn has come: until then a newer one may take its place.
@@ -23,6 +23,11 @@ package struct Outbox {
         package let content: Content
         package let isRetained: Bool
 
+        fileprivate var isReport: Bool {
+            guard case .reply = address else { return false }
+            return !isRetained
+        }
+
         /// Statuses are state: a later one says it all again, every connection begins with them, and the controller asks
         /// for what it has missed. Their PUBACKs, on both sides of the broker, would be a fifth of the work of a change.
         package var qos: QoS {
@@ -36,6 +41,9 @@ package struct Outbox {
     /// Few, and mostly one or none: looked through rather than indexed. Empty places are those of entries that moved.
     private var entries: [Entry?] = []
     private var first = 0
+    private var reports = 0
+    /// As many as a core keeps. On a slow way to the broker they may not have gone when it says them again.
+    private static let maximumReports = 1_000
 
     package init() {}
 
@@ -58,6 +66,10 @@ package struct Outbox {
             }
             entries[place] = nil
         }
+        if entry.isReport {
+            guard reports < Self.maximumReports else { return }
+            reports += 1
+        }
         entries.append(entry)
     }
 
@@ -78,7 +90,9 @@ package struct Outbox {
                 entries.removeFirst(first)
                 first = 0
             }
-            if let entry { return entry }
+            guard let entry else { continue }
+            if entry.isReport { reports -= 1 }
+            return entry
         }
         return nil
     }

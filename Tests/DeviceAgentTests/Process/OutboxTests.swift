@@ -38,6 +38,20 @@ struct OutboxTests {
         #expect(waiting(&outbox) == [[4]])
     }
 
+    @Test("reports that are said again before they have gone do not add up")
+    func bounded() {
+        var outbox = Outbox()
+        let marker = Address.barrier(.device(DeviceID(unchecked: "till-1")))
+        for _ in 0..<5 {
+            for number in 0..<1_000 { outbox.add(event, [UInt8(number % 256)], retain: false) }
+        }
+        outbox.add(marker, [1], retain: false)
+        outbox.add(presence, [2], retain: true)
+        #expect(waiting(&outbox).count == 1_002)
+        outbox.add(event, [3], retain: false)
+        #expect(waiting(&outbox) == [[3]])
+    }
+
     @Test("what never becomes empty keeps its order")
     func neverEmpty() {
         var outbox = Outbox()
