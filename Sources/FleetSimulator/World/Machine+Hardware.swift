@@ -78,7 +78,7 @@ extension Machine {
         guard isStalled else { return }
         world.say(name, "goes on")
         isStalled = false
-        wakesAt = nil
+        wake = WakeTime()
         post(.tick)
         flush()
     }

@@ -47,7 +47,7 @@ final class Machine: BusClient {
     var fullUntil: Int64 = 0
     private var inbox: [DeviceEvent] = []
     private var isWorkDue = false
-    var wakesAt: Int64?
+    var wake = WakeTime()
     var clocks = DeviceClocks()
     var isOn = false
     /// Nothing of the process runs.
@@ -214,7 +214,7 @@ final class Machine: BusClient {
         dues = Dues()
         watch.died()
         watch.forgetUnstored()
-        wakesAt = nil
+        wake = WakeTime()
         effectsLeft = nil
         if let effects = unwritten { watch.unsaid(effects) }
         unwritten = nil
@@ -289,13 +289,12 @@ final class Machine: BusClient {
     private func wakeLater() {
         guard let core else { return }
         let next = core.nextTick
-        guard wakesAt.map({ next < $0 || $0 <= core.state.running.total }) ?? true else { return }
-        wakesAt = next
+        guard let delay = wake.set(for: next, at: core.state.running.total) else { return }
         let run = run
-        let time = clocks.delay(of: min(next - core.state.running.total, 3_600_000))
+        let time = clocks.delay(of: min(delay, 3_600_000))
         world.after(decidedAt + time + 1 - world.now) { [unowned self] in
             guard self.run == run else { return }
-            if wakesAt == next { wakesAt = nil }
+            wake.rang(for: next)
             post(.tick)
         }
     }
