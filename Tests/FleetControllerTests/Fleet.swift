@@ -112,19 +112,14 @@ struct Asker: Sendable {
         let notAfter = Timestamp.now().advanced(bySeconds: 30)
         let text = #"{"v":1,"id":"\#(id)","replyTo":"r","notAfter":"\#(notAfter)","body":\#(body)}"#
         var result: JSONValue?
+        // Said again as fleetctl does, until it is answered: the controller acts once.
         try await until("an answer to \(verb.rawValue)") {
             _ = try? await client.publish(text, to: fleet.topic(.request(fleet.operatorUser, verb)))
-            for _ in 0..<20 {
-                if let found = inbox.messages.compactMap({ try? Response(json: $0.payload, limit: 1 << 20) })
-                    .last(where: { $0.id == id })
-                {
-                    guard case .success(let body, _) = found.result else { throw TestFailure("\(found.result)") }
-                    result = body
-                    return true
-                }
-                try await Task.sleep(for: .milliseconds(10))
-            }
-            return false
+            let answers = inbox.messages.compactMap { try? Response(json: $0.payload, limit: 1 << 20) }
+            guard let found = answers.last(where: { $0.id == id }) else { return false }
+            guard case .success(let body, _) = found.result else { throw TestFailure("\(found.result)") }
+            result = body
+            return true
         }
         return try #require(result)
     }

@@ -111,6 +111,18 @@ extension Presence {
 }
 
 extension Controller {
+    /// What was made from a revision that somebody else had replaced by then was refused.
+    func checkBases() {
+        for change in based {
+            guard let other = answered[change.address]?.first(where: { $0 > change.from && $0 < change.to }) else {
+                continue
+            }
+            world.fail(
+                .answered,
+                "\(change.address.path): \(change.to) was made from \(change.from), and took \(other) back unseen")
+        }
+    }
+
     struct Asked {
         let user: User
         let verb: Verb

@@ -206,18 +206,6 @@ final class Controller: BusClient {
         }
     }
 
-    /// What was made from a revision that somebody else had replaced by then was refused.
-    func checkBases() {
-        for change in based {
-            guard let other = answered[change.address]?.first(where: { $0 > change.from && $0 < change.to }) else {
-                continue
-            }
-            world.fail(
-                .answered,
-                "\(change.address.path): \(change.to) was made from \(change.from), and took \(other) back unseen")
-        }
-    }
-
     // MARK: The bus
 
     private func connect() {
