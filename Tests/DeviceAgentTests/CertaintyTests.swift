@@ -102,7 +102,12 @@ struct CertaintyTests {
         device.fleet.time = device.fleet.time.advanced(bySeconds: -3_600)
         let before = device.core.state.contact
         try device.wait(100)
+        // How old that is, the device cannot know before it is greeted anew.
         try device.say(.heartbeat, device.fleet.heartbeat())
+        #expect(device.core.state.contact == before)
+        let presence = try #require(device.published.last { $0.address == .presence(.device(device.device)) })
+        let nonce = try Presence(json: presence.payload, limit: Presence.maximumSize).nonce
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection, nonce: nonce))
         let contact = device.core.state.contact
         #expect(contact != before)
         try device.wait(100)
@@ -197,15 +202,18 @@ struct CertaintyTests {
         let state = try device.store.load()
         #expect(throws: DeviceAgentError.self) {
             try DeviceCore(
-                enrollment: device.fleet.enrollment("till-2"), agentVersion: "t", state: state, at: device.now)
+                enrollment: device.fleet.enrollment("till-2"), agentVersion: "t", state: state, secret: .random(),
+                at: device.now)
         }
         #expect(throws: DeviceAgentError.self) {
-            try DeviceCore(enrollment: TestFleet().enrollment(), agentVersion: "t", state: state, at: device.now)
+            try DeviceCore(
+                enrollment: TestFleet().enrollment(), agentVersion: "t", state: state, secret: .random(), at: device.now
+            )
         }
         var again = try device.fleet.enrollment()
         again.incarnation = 2
         #expect(throws: Never.self) {
-            try DeviceCore(enrollment: again, agentVersion: "t", state: state, at: device.now)
+            try DeviceCore(enrollment: again, agentVersion: "t", state: state, secret: .random(), at: device.now)
         }
     }
 

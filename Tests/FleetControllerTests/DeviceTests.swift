@@ -107,6 +107,7 @@ struct DeviceTests {
         #expect(signed.isSigned(by: world.identity.signingKey.publicKey))
         let hello = try Hello(json: signed.payload, limit: 4_096)
         #expect(hello.connection == connection)
+        #expect(hello.nonce == connection)
         #expect(hello.received == EventMark(incarnation: 1, boot: 1, number: 1))
         #expect(hello.clock.fleet == world.identity.fleet)
         // The controller's own reconnect is a new one to everybody.
@@ -134,6 +135,25 @@ struct DeviceTests {
         for _ in 0..<2 { world.online(last, connection: connection) }
         world.pass(seconds: 60)
         #expect(hellos() == 2)
+    }
+
+    @Test("a nonce that a device says is answered at once, once, and is still the one that later hellos answer")
+    func nonces() throws {
+        let world = try World()
+        world.connect()
+        let (connection, first, second) = (RandomID.random(), RandomID.random(), RandomID.random())
+        world.online(till, connection: connection)
+        for nonce in [first, first, second, second] { world.online(till, connection: connection, nonce: nonce) }
+        #expect(try hellos(world).map(\.nonce) == [connection, first, second])
+        world.online(till, connection: connection)
+        #expect(try hellos(world).count == 3)
+        world.pass(seconds: 60)
+        #expect(try hellos(world).last?.nonce == second)
+        // A controller that comes back finds it with what the broker has kept.
+        world.online(till, connection: connection, nonce: second)
+        world.published = []
+        world.connect()
+        #expect(try hellos(world).first?.nonce == second)
     }
 
     /// What the hellos to a device have told it to be lost, since the last look.

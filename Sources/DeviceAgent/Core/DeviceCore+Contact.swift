@@ -13,7 +13,8 @@ extension DeviceCore {
                 Presence.App(
                     id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue),
                     reported: session.reported[$0.id])
-            }, highest: state.highest > Revision(epoch: 1, number: 0) ? state.highest : nil, documents: documents)
+            }, highest: state.highest > Revision(epoch: 1, number: 0) ? state.highest : nil, documents: documents,
+            nonce: session.freshness.nonce)
     }
 
     /// What the device has of what it has asked for; nil while it waits for some of it.
@@ -75,7 +76,7 @@ extension DeviceCore {
         // A hello can be replayed on its connection: only ever later ones are contact. What another one asks for is said all
         // the same: the clock of a controller that was put back may have gone back, too.
         guard isLater(hello.clock) else { return sayAgain(hello) }
-        contact(hello.clock, at: now)
+        contact(hello.clock, signedAt: session?.freshness.hello(hello, heardAt: state.running.total), at: now)
         session?.isGreeted = true
         session?.answered(running: state.running.total)
         let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
@@ -100,9 +101,10 @@ extension DeviceCore {
     mutating func receivedHeartbeat(_ payload: [UInt8], at now: Now) throws {
         let heartbeat: Heartbeat = try verified(payload, .heartbeat)
         try check(heartbeat.clock.fleet, heartbeat.clock.topic, at: .heartbeat)
-        // Only after a hello that answered this connection: a heartbeat says nothing of when it was sent.
+        // Only after a hello that answered this connection: its time alone says nothing of when it was sent.
         guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
-        contact(heartbeat.clock, at: now)
+        contact(
+            heartbeat.clock, signedAt: session?.freshness.word(heartbeat.clock, heardAt: state.running.total), at: now)
         settle(state.apps.keys, at: now)
     }
 
@@ -134,9 +136,20 @@ extension DeviceCore {
         session?.controllerTime.map { (clock.epoch, clock.at) > $0 } ?? true
     }
 
-    private mutating func contact(_ clock: ControllerClock, at now: Now) {
+    /// - Parameter signed: The earliest running time at which it can have been signed.
+    private mutating func contact(_ clock: ControllerClock, signedAt signed: Int64?, at now: Now) {
         session?.controllerTime = (clock.epoch, clock.at)
-        state.contact = Contact(running: state.running.total, wall: now.wall)
+        let heard = state.running.total
+        let counts = min(heard, (signed ?? heard) + Freshness.tolerance)
+        if state.contact.map({ $0.running <= counts }) ?? true {
+            state.contact = Contact(
+                running: counts, wall: Timestamp(milliseconds: now.wall.milliseconds - (heard - counts)))
+        }
+        if counts < heard, session?.freshness.asksAgain(at: heard) == true {
+            nonces += 1
+            session?.freshness.ask(RandomID(secret, number: nonces), at: heard)
+            batch.isPresenceDue = true
+        }
         state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
         batch.isClockDue = true
     }

@@ -32,6 +32,7 @@ extension DeviceCore {
         /// were left and joined again meanwhile, says nothing of what was dropped in between.
         var groupBarrier: Int64?
         var isGreeted = false
+        var freshness: Freshness
         /// When a further greeting was answered, by the running time.
         var greetingAnsweredAt: Int64?
         /// When a greeting is answered that came too soon after the one before.
@@ -81,6 +82,7 @@ extension DeviceCore {
             draw = Int64(connection.text.utf8.reduce(UInt32(7)) { $0 &* 31 &+ UInt32($1) } % 250)
             self.since = since
             self.groups = Set(groups)
+            freshness = Freshness(since: running)
             retryDueAt = 0
             retry(after: DeviceCore.firstRetry, running: running)
         }

@@ -8,6 +8,9 @@ package struct DeviceCore: Sendable {
     package let enrollment: Enrollment
     package let agentVersion: String
     let signatures: SignatureCheck
+    /// What nobody else knows: the nonces of this run are made from it.
+    let secret: RandomID
+    var nonces: Int64 = 0
     /// How many events are kept until the controller has them.
     package let maximumEvents: Int
     /// All that survives a restart, but for the ``signedDocuments``.
@@ -70,14 +73,17 @@ package struct DeviceCore: Sendable {
 
     /// Takes up what an earlier run has stored. Counts this start as a boot. Of the events that the controller does not have
     /// yet, so many are kept.
+    ///
+    /// - Parameter secret: Another one at each start: nobody is to know a nonce before the device has said it.
     package init(
-        enrollment: Enrollment, agentVersion: String, state: DeviceState, signatures: SignatureCheck = .ed25519,
-        keepingEvents maximumEvents: Int = 1_000, at now: Now
+        enrollment: Enrollment, agentVersion: String, state: DeviceState, secret: RandomID,
+        signatures: SignatureCheck = .ed25519, keepingEvents maximumEvents: Int = 1_000, at now: Now
     ) throws {
         self.enrollment = enrollment
         self.agentVersion = agentVersion
         self.maximumEvents = maximumEvents
         self.signatures = signatures
+        self.secret = secret
         self.state = state
         layers = Layers(enrollment.device)
         let owner = DeviceState.Owner(fleet: enrollment.fleetUUID, device: enrollment.device)

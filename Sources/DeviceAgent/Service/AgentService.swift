@@ -70,7 +70,8 @@ extension AgentService {
     private func core(over state: DeviceState) throws -> DeviceCore {
         do {
             return try DeviceCore(
-                enrollment: configuration.enrollment, agentVersion: Self.version, state: state, at: .system)
+                enrollment: configuration.enrollment, agentVersion: Self.version, state: state,
+                secret: .random(), at: .system)
         } catch let error as DeviceAgentError where error.code == .store {
             throw DeviceAgentError(.store, "\(configuration.stateFolder): \(error.message)", cause: error.cause)
         }

@@ -115,6 +115,7 @@ extension ControllerCore {
         for ((device, greeting), through) in zip(taken, stored) {
             let hello = Hello(
                 clock: try clock(at: .hello(device), latest, turn.now), device: device, connection: greeting.connection,
+                nonce: greeting.nonce ?? greeting.connection,
                 received: through.map {
                     EventMark(incarnation: greeting.incarnation, boot: greeting.boot, number: $0)
                 }, lost: greeting.lost, documents: greeting.documents)

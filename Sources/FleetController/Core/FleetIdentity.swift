@@ -30,7 +30,7 @@ package struct FleetIdentity: Sendable {
 
     func topic(_ address: Address) -> String { address.topic(in: fleetID) }
 
-    func sign(_ payload: some JSONWritable, as kind: SignedDocument.Kind) throws -> [UInt8] {
+    package func sign(_ payload: some JSONWritable, as kind: SignedDocument.Kind) throws -> [UInt8] {
         try SignedDocument(signing: payload.json, as: kind, with: signingKey).wire
     }
 

@@ -7,6 +7,8 @@ struct Serving {
         let connection: RandomID
         let incarnation: Int64
         let boot: Int64
+        /// Of its presence.
+        var nonce: RandomID?
         var lost: Set<Hello.Lost> = []
         var documents: Digest?
         /// Behind how many heartbeats it went.
@@ -16,6 +18,7 @@ struct Serving {
             connection = presence.connection
             incarnation = presence.incarnation
             boot = presence.boot
+            nonce = presence.nonce
         }
     }
 
@@ -59,7 +62,11 @@ struct Serving {
     /// have missed that, and has another: one a heartbeat at most, for it says so too when it answers.
     mutating func greet(_ device: DeviceID, _ presence: Presence) {
         if let had = greeted[device], had.connection == presence.connection {
-            guard had.beats < beats, waiting[device] == nil else { return }
+            let asks = presence.nonce != nil && presence.nonce != had.nonce
+            guard asks || had.beats < beats, waiting[device] == nil else {
+                waiting[device]?.nonce = presence.nonce
+                return
+            }
         }
         waiting[device] = Greeting(presence)
     }

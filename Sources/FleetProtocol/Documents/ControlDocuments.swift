@@ -122,6 +122,8 @@ package struct Hello: Hashable, Sendable, JSONCodable {
     package let device: DeviceID
     /// The `connection` of the presence that it answers.
     package let connection: RandomID
+    /// The `nonce` of that presence, or its `connection` where it bore none; nil from a controller of before there were nonces.
+    package let nonce: RandomID?
     /// What is stored of the boot that the presence named; nil when nothing is.
     package let received: EventMark?
     package let lost: Set<Lost>
@@ -130,12 +132,13 @@ package struct Hello: Hashable, Sendable, JSONCodable {
     package let documents: Digest?
 
     package init(
-        clock: ControllerClock, device: DeviceID, connection: RandomID, received: EventMark?, lost: Set<Lost> = [],
-        documents: Digest? = nil
+        clock: ControllerClock, device: DeviceID, connection: RandomID, nonce: RandomID?, received: EventMark?,
+        lost: Set<Lost> = [], documents: Digest? = nil
     ) {
         self.clock = clock
         self.device = device
         self.connection = connection
+        self.nonce = nonce
         self.received = received
         self.lost = lost
         self.documents = documents
@@ -145,6 +148,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
         var members = ControllerClock.Members()
         var device: DeviceID?
         var connection: RandomID?
+        var nonce: RandomID?
         var received: EventMark?
         var lost: Set<Lost> = []
         var documents: Digest?
@@ -152,6 +156,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
             switch name {
             case "device": device = try value.value()
             case "connection": connection = try value.value()
+            case "nonce": nonce = try value.value()
             case "received": received = try value.value()
             case "lost":
                 // What a newer controller may add is not for this agent.
@@ -165,6 +170,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
         clock = try members.clock()
         self.device = try required(device, "device")
         self.connection = try required(connection, "connection")
+        self.nonce = nonce
         self.received = received
         self.lost = lost
         self.documents = documents
@@ -175,6 +181,7 @@ package struct Hello: Hashable, Sendable, JSONCodable {
             clock.writeMembers(to: &writer)
             writer.member("device", device)
             writer.member("connection", connection)
+            writer.member("nonce", ifPresent: nonce)
             writer.member("received", ifPresent: received)
             if !lost.isEmpty { writer.member("lost", Lost.allCases.filter(lost.contains).map(\.rawValue)) }
             writer.member("documents", ifPresent: documents)

@@ -15,7 +15,18 @@ package struct RandomID: Hashable, Sendable, CustomStringConvertible, JSONCodabl
                 word << 8 | UInt64(UInt8.random(in: .min ... .max, using: &generator))
             }
         }
-        return RandomID(high: words[0] & ~0xF000 | 0x4000, low: words[1] & ~(0b11 << 62) | 0b10 << 62)
+        return RandomID(random: words[0], words[1])
+    }
+
+    /// The `number`th that follows from `secret`: random to all who do not know that.
+    package init(_ secret: RandomID, number: Int64) {
+        let bytes = Digest(of: Array("\(secret) \(number)".utf8)).bytes
+        func word(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+        self.init(random: word(bytes[..<8]), word(bytes[8..<16]))
+    }
+
+    private init(random high: UInt64, _ low: UInt64) {
+        self.init(high: high & ~0xF000 | 0x4000, low: low & ~(0b11 << 62) | 0b10 << 62)
     }
 
     private init(high: UInt64, low: UInt64) {

@@ -54,10 +54,12 @@ package struct Presence: Hashable, Sendable {
     package var highest: Revision?
     /// What the device has below desired/ of its groups and its apps; nil while it still fetches them.
     package var documents: Documents?
+    /// Asks for a hello that answers it, since words of the controller come late on this connection; nil when none is awaited.
+    package var nonce: RandomID?
 
     package init(
         state: State, incarnation: Int64, boot: Int64, connection: RandomID, since: Timestamp, agent: String,
-        apps: [App], highest: Revision? = nil, documents: Documents? = nil
+        apps: [App], highest: Revision? = nil, documents: Documents? = nil, nonce: RandomID? = nil
     ) {
         self.state = state
         self.incarnation = incarnation
@@ -68,6 +70,7 @@ package struct Presence: Hashable, Sendable {
         self.apps = apps
         self.highest = highest
         self.documents = documents
+        self.nonce = nonce
     }
 
     /// The same, as a will says it: offline, and nothing that will have changed by then.
@@ -77,6 +80,7 @@ package struct Presence: Hashable, Sendable {
         copy.apps = []
         copy.highest = nil
         copy.documents = nil
+        copy.nonce = nil
         return copy
     }
 }
@@ -93,6 +97,7 @@ extension Presence: JSONCodable {
         var apps: [App] = []
         var highest: Revision?
         var documents: Documents?
+        var nonce: RandomID?
         try reader.object { name, value in
             switch name {
             case "v": version = try value.version()
@@ -105,6 +110,7 @@ extension Presence: JSONCodable {
             case "apps": apps = try value.values(limit: Self.maximumApps)
             case "highest": highest = try Self.revision(&value)
             case "documents": documents = try value.value()
+            case "nonce": nonce = try value.value()
             default: break
             }
         }
@@ -113,7 +119,7 @@ extension Presence: JSONCodable {
             state: try required(state, "state"), incarnation: try required(incarnation, "incarnation"),
             boot: try required(boot, "boot"), connection: try required(connection, "connection"),
             since: try required(since, "since"), agent: try required(agent, "agent"), apps: apps,
-            highest: highest, documents: documents)
+            highest: highest, documents: documents, nonce: nonce)
     }
 
     private static func revision(_ reader: inout JSONReader) throws -> Revision {
@@ -149,6 +155,7 @@ extension Presence: JSONCodable {
                 }
             }
             writer.member("documents", ifPresent: documents)
+            writer.member("nonce", ifPresent: nonce)
         }
     }
 }

@@ -25,7 +25,8 @@ final class CoreSample {
             enrollment: Enrollment(
                 device: device, fleet: fleet, fleetUUID: uuid, incarnation: 1, rootKey: root.publicKey,
                 trust: try SignedDocument(signing: trust.json, as: .trust, with: root), epoch: 1, floors: [:]),
-            agentVersion: "fleet-sim/0.1.0", state: DeviceState(), signatures: SignatureCheck { _, _ in true }, at: now)
+            agentVersion: "fleet-sim/0.1.0", state: DeviceState(), secret: .random(),
+            signatures: SignatureCheck { _, _ in true }, at: now)
         self.now = now
         let address = Address.desired(.all, LoadPlan.appID(1), .config)
         topic = address.topic(in: fleet)
@@ -44,7 +45,7 @@ final class CoreSample {
         let hello = Hello(
             clock: ControllerClock(
                 fleet: uuid, topic: Address.hello(device).topic(in: fleet), epoch: 1, revision: 1, at: now.wall),
-            device: device, connection: connection, received: nil)
+            device: device, connection: connection, nonce: connection, received: nil)
         let greeting = try SignedDocument(signing: hello.json, as: .hello, with: signing).wire
         settle(in: fleet)
         core.handle(.message(topic: Address.hello(device).topic(in: fleet), payload: greeting), at: now)

@@ -37,7 +37,7 @@ struct WireSamples {
             enrollment: Enrollment(
                 device: device, fleet: fleet, fleetUUID: uuid, incarnation: 1, rootKey: root.publicKey, trust: trust,
                 epoch: 1, floors: [:]),
-            agentVersion: LoadPlan.agentVersion, state: DeviceState(), at: now)
+            agentVersion: LoadPlan.agentVersion, state: DeviceState(), secret: .random(), at: now)
         registration = SimulatedApp.registration(of: app)
         core.handle(.registered(LinkID(1), registration), at: now)
         guard var status = core.status(of: app, at: now) else { throw LoadError("the sample has no status") }
@@ -56,8 +56,8 @@ struct WireSamples {
         let clock = ControllerClock(
             fleet: uuid, topic: Address.hello(device).topic(in: fleet), epoch: 1, revision: 42, at: now.wall)
         hello = try SignedDocument(
-            signing: Hello(clock: clock, device: device, connection: connection, received: nil).json, as: .hello,
-            with: signing)
+            signing: Hello(clock: clock, device: device, connection: connection, nonce: connection, received: nil).json,
+            as: .hello, with: signing)
         let implemented = registration.implements.sorted().map(\.rawValue)
         let sdk = registration.sdk
         let presentApps = (1...apps).map {

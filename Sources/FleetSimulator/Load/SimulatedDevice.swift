@@ -43,7 +43,7 @@ final class SimulatedDevice {
         state.boot = boot
         core = try DeviceCore(
             enrollment: configuration.enrollment, agentVersion: LoadPlan.agentVersion, state: state,
-            signatures: signatures, at: .system)
+            secret: .random(), signatures: signatures, at: .system)
         fleet = configuration.enrollment.fleet
         self.meter = meter
     }

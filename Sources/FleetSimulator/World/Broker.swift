@@ -330,7 +330,12 @@ final class Broker {
         case .honest: break
         case .lossy:
             if connection.down.underWay >= 12 || world.noise.chance(5) { return world.say("broker", "drops \(topic)") }
-        case .hostile: if let withheld = connection.withheld, topic.contains(withheld) { return }
+        case .hostile:
+            guard let withheld = connection.withheld, topic.contains(withheld) else { break }
+            guard let lateness = connection.lateness else { return }
+            return world.after(lateness) { [unowned self] in
+                if connection.isBrokerThere { show(topic, payload, qos, isRetained: isRetained, to: connection) }
+            }
         }
         show(topic, payload, qos, isRetained: isRetained, to: connection)
     }

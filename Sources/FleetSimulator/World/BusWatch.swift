@@ -22,7 +22,10 @@ struct BusWatch {
     /// What was certain on the connection that has just ended: its last messages may still wait for the core.
     var before: Set<AppID> = []
 
-    mutating func connected(_ name: RandomID) { connection = name }
+    mutating func connected(_ name: RandomID) {
+        connection = name
+        greeting.connection = name
+    }
 
     mutating func disconnected() {
         if greeting.isGreeted || greeting.mayBeGreeted { before = fetched }
@@ -36,6 +39,14 @@ struct BusWatch {
         shownGroups = []
         greeting = Greeting()
     }
+
+    /// The core has heard of a connection.
+    mutating func began(_ name: RandomID, at running: Int64) {
+        if greeting.connection == name { greeting.since = running }
+        if ended?.connection == name { ended?.since = running }
+    }
+
+    mutating func said(_ presence: Presence, at running: Int64) { greeting.said(presence, at: running) }
 
     /// What the agent had yet to look at is gone with it.
     mutating func died() {
@@ -84,23 +95,25 @@ struct BusWatch {
             guard let signed = try? SignedDocument(wire: payload),
                 let heartbeat = try? Heartbeat(json: signed.payload, limit: SignedDocument.maximumSize)
             else { return }
-            greeting.heard(signed, isHello: false, heartbeat.clock)
+            greeting.heard(signed, nil, heartbeat.clock)
         case .hello?:
             guard let signed = try? SignedDocument(wire: payload),
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize),
                 hello.connection == connection
             else { return }
-            greeting.heard(signed, isHello: true, hello.clock)
+            greeting.heard(signed, hello, hello.clock)
         default: break
         }
     }
 
     /// The core has looked at all that came, and trusts these keys: what others have signed is no contact yet. Returns what
     /// was contact.
-    mutating func looked(_ core: DeviceCore) -> [ControllerClock] {
+    mutating func looked(_ core: DeviceCore, at running: Int64) -> [Greeting.Contact] {
         let known = trustBefore ?? core.trust
         trustBefore = core.trust
-        let contacts = [ended?.contact(core.trust, was: known), greeting.contact(core.trust, was: known)]
+        let contacts =
+            (ended?.contacts(core.trust, was: known, at: running) ?? [])
+            + greeting.contacts(core.trust, was: known, at: running)
         ended = nil
         let wanted = Set(core.membership)
         // What came before the new groups did was decided without them, or with those that they have replaced at once.
@@ -110,7 +123,7 @@ struct BusWatch {
             before.formUnion(fetched)
         }
         (wantedGroups, memberships) = (wanted, 0)
-        return contacts.compactMap(\.self)
+        return contacts
     }
 
     /// At the end of this moment.

@@ -29,6 +29,8 @@ final class Connection {
     var down = Lane()
     /// A hostile broker keeps back what is below this part of the topics.
     var withheld: String?
+    /// It shows them so much later.
+    var lateness: Int64?
     /// The client has said that it goes: what it said before still arrives.
     var isLeaving = false
     /// Of what the client has sent, something was lost with it: all that it sent later is lost too.

@@ -79,6 +79,8 @@ extension Controller {
                     let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
                 else { return effect }
                 return isFirst(Array(hello.connection.text.utf8)) ? effect : nil
+            case .noncesNotAnswered:
+                return .publish(topic: topic, payload: resaid(payload, topic) { $0.connection }, retain: retain)
             case .marksNotSaid: return topic.contains("/received/") ? nil : effect
             case .noHello: return topic.contains("/hello/") && world.noise.chance(20) ? nil : effect
             case .changesNotPublished: return topic.contains("/desired/") && world.noise.chance(10) ? nil : effect

@@ -1,6 +1,14 @@
 import FleetController
 import FleetProtocol
 
+/// What names one of the controller's words.
+struct SignedTime: Hashable {
+    let epoch: Int64
+    let at: Timestamp
+
+    init(_ clock: ControllerClock) { (epoch, at) = (clock.epoch, clock.at) }
+}
+
 /// The laws of what the controller says in the fleet's name.
 extension Controller {
     /// The times that are signed rise, across restarts and whatever is done to the clock: devices take a lower one for a
@@ -25,6 +33,7 @@ extension Controller {
             world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
         }
         signed = (clock.epoch, clock.at)
+        signedAt[SignedTime(clock)] = world.now
     }
 
     private func clock(in payload: [UInt8], at address: Address, isChanging: Bool) -> ControllerClock? {
@@ -40,6 +49,18 @@ extension Controller {
             return hello.clock
         default: return nil
         }
+    }
+
+    /// A hello as a controller says it that answers another nonce, or none; anything else as it is.
+    func resaid(_ payload: [UInt8], _ topic: String, answering nonce: (Hello) -> RandomID?) -> [UInt8] {
+        guard case .hello? = Address(topic: topic, in: SimulatedFleet.id),
+            let signed = try? SignedDocument(wire: payload),
+            let said = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+        else { return payload }
+        let hello = Hello(
+            clock: said.clock, device: said.device, connection: said.connection, nonce: nonce(said),
+            received: said.received, lost: said.lost, documents: said.documents)
+        return (try? world.fleet.identities[renewals].sign(hello, as: .hello)) ?? payload
     }
 
     /// Whoever is wiped later forgives nothing that is older than the newest change, of which this tells.

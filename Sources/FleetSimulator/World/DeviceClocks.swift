@@ -15,6 +15,7 @@ struct DeviceClocks {
     private(set) var wallSetAt: Int64?
     private var sleepsSince: Int64?
     private var slept: Int64 = 0
+    private var wokeAt: Int64 = 0
 
     init() {}
 
@@ -33,6 +34,12 @@ struct DeviceClocks {
     func uptime(at now: Int64) -> Int64 {
         let time = (sleepsSince ?? now) - bootedAt - slept
         return time + time * drift.uptime / 1_000 + 10_000
+    }
+
+    /// How long it has run, at least in this boot; nil where that cannot be said so well.
+    func ran(since time: Int64, at now: Int64) -> Int64? {
+        guard drift.uptime >= 0, sleepsSince == nil, wokeAt <= time else { return nil }
+        return now - max(time, bootedAt)
     }
 
     func wall(at now: Int64) -> Timestamp {
@@ -64,7 +71,10 @@ struct DeviceClocks {
     mutating func sleep(at now: Int64) { sleepsSince = now }
 
     mutating func wake(at now: Int64) {
-        if let since = sleepsSince { slept += now - since }
+        if let since = sleepsSince {
+            slept += now - since
+            wokeAt = now
+        }
         sleepsSince = nil
     }
 

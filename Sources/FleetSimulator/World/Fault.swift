@@ -14,6 +14,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered, connectionsConfused
     // What it takes in
     case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection
+    case agesIgnored, noncesNotSaid
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
     case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, markersNotRepeated
@@ -25,7 +26,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
-    case nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
+    case noncesNotAnswered, nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
     case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
     case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut
     // Members of the fleet

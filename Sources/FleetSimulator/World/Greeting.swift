@@ -8,24 +8,46 @@ struct Greeting {
     private var unverified: [Unverified] = []
     private var trusts: [(position: Int, document: TrustDocument)] = []
 
+    /// The device's connection, and when the core has heard of it, by the device's running time in milliseconds.
+    var connection: RandomID?
+    var since: Int64 = 0
+    /// What the device has said to be answered, and when.
+    private var nonces: [(nonce: RandomID, at: Int64)] = []
+    /// By how much running time is ahead of the times that are signed, at least; nil while nonces are not answered.
+    private var offset: Int64?
+
     private struct Unverified {
         let signed: SignedDocument
-        let isHello: Bool
+        let hello: Hello?
         let clock: ControllerClock
     }
 
-    var hasMore: Bool { !unverified.isEmpty }
-    var mayBeGreeted: Bool { unverified.contains(where: \.isHello) }
+    /// A word that is contact, and of which running time.
+    struct Contact {
+        let clock: ControllerClock
+        let counts: Int64
+    }
 
-    mutating func heard(_ signed: SignedDocument, isHello: Bool, _ clock: ControllerClock) {
-        unverified.append(Unverified(signed: signed, isHello: isHello, clock: clock))
+    /// So late a word may come and count as if it were said when it is heard.
+    static let tolerance: Int64 = 30_000
+
+    var hasMore: Bool { !unverified.isEmpty }
+    var mayBeGreeted: Bool { unverified.contains { $0.hello != nil } }
+
+    mutating func heard(_ signed: SignedDocument, _ hello: Hello?, _ clock: ControllerClock) {
+        unverified.append(Unverified(signed: signed, hello: hello, clock: clock))
+    }
+
+    mutating func said(_ presence: Presence, at running: Int64) {
+        guard presence.connection == connection, let nonce = presence.nonce, nonces.last?.nonce != nonce else { return }
+        nonces = nonces.suffix(7) + [(nonce, running)]
     }
 
     mutating func heard(_ trust: TrustDocument) { trusts.append((unverified.count, trust)) }
 
-    /// The last word of what the core has looked at, and trusted when it did, that is contact.
-    mutating func contact(_ trust: TrustDocument, was before: TrustDocument) -> ControllerClock? {
-        var contact: ControllerClock?
+    /// The words of what the core has looked at, and trusted when it did, that are contact.
+    mutating func contacts(_ trust: TrustDocument, was before: TrustDocument, at running: Int64) -> [Contact] {
+        var contacts: [Contact] = []
         var left: [Unverified] = []
         var known = before
         func look(at messages: [Unverified]) {
@@ -35,10 +57,10 @@ struct Greeting {
                     continue
                 }
                 let clock = message.clock
-                if message.isHello { isGreeted = true }
+                if message.hello != nil { isGreeted = true }
                 guard isGreeted, controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { continue }
                 controllerTime = (clock.epoch, clock.at)
-                contact = clock
+                contacts.append(Contact(clock: clock, counts: count(message.hello, clock, at: running)))
             }
         }
         var position = 0
@@ -53,6 +75,18 @@ struct Greeting {
         }
         look(at: Array(unverified[position...]))
         (unverified, trusts) = (left, [])
-        return contact
+        return contacts
+    }
+
+    /// A hello is no older than what it answers, and a later word younger by as much as its time is later.
+    private mutating func count(_ hello: Hello?, _ clock: ControllerClock, at running: Int64) -> Int64 {
+        let time = clock.at.milliseconds
+        if let hello {
+            let said = nonces.last { $0.nonce == hello.nonce }?.at ?? since
+            offset = hello.nonce == nil ? nil : max(offset ?? .min, said - time)
+        }
+        guard let known = offset else { return running }
+        offset = min(known, running - time)
+        return min(running, time + min(known, running - time) + Self.tolerance)
     }
 }

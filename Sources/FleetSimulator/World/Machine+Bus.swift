@@ -102,7 +102,15 @@ extension Machine {
         world.broker.show(topic, payload, isRetained: false, to: connection)
     }
 
-    func withhold(_ part: String) { connection?.withheld = part }
+    func noteNonce(_ said: [UInt8]) {
+        guard let presence = try? Presence(json: said, limit: Presence.maximumSize) else { return }
+        watch.bus.said(presence, at: runningTime)
+    }
+
+    func withhold(_ part: String, for lateness: Int64? = nil) {
+        connection?.withheld = part
+        connection?.lateness = lateness
+    }
 
     func subscribe(_ filters: [TopicFilter], _ barrier: Int64) {
         guard let connection, isConnectionCurrent else { return }
@@ -135,7 +143,7 @@ extension Machine {
         let hello = Hello(
             clock: ControllerClock(
                 fleet: world.fleet.uuid, topic: topic, epoch: latest.epoch, revision: latest.number, at: time),
-            device: id, connection: name, received: nil, lost: lost)
+            device: id, connection: name, nonce: name, received: nil, lost: lost)
         return try? SignedDocument(signing: hello.json, as: .hello, with: world.fleet.signingKey).wire
     }
 

@@ -75,9 +75,10 @@ extension Machine {
             defer { watch.isPresenceSaid = true }
             return watch.isPresenceSaid ? nil : effect
         case .publish(.presence(let user), let said, let retain)
-        where world.fault == .reportedNotSaid || world.fault == .documentsNotSaid:
+        where [.reportedNotSaid, .documentsNotSaid, .noncesNotSaid].contains(world.fault):
             guard var presence = try? Presence(json: said, limit: Presence.maximumSize) else { return effect }
             if world.fault == .documentsNotSaid { presence.documents = nil }
+            if world.fault == .noncesNotSaid { presence.nonce = nil }
             if world.fault == .reportedNotSaid {
                 for app in presence.apps.indices { presence.apps[app].reported = nil }
             }
@@ -142,6 +143,8 @@ extension Machine {
                 let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
             else { return payload }
             return hello.connection == watch.bus.connection ? payload : ownHello(hello.clock.at)
+        case (.hello(let device)?, .agesIgnored):
+            return world.controller.resaid(payload, Address.hello(device).topic(in: SimulatedFleet.id)) { _ in nil }
         default: return payload
         }
         guard let address, let signed = try? SignedDocument(wire: payload), signed.kind == .desired,

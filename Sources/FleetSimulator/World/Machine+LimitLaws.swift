@@ -6,7 +6,8 @@ extension Machine {
     /// What counts as contact is what is contact: a later word of the controller's, on a connection that it has greeted.
     func checkContact(_ core: DeviceCore, _ events: [DeviceEvent]) {
         let contact = core.state.contact
-        let isNew = contact != watch.noted
+        let before = watch.noted
+        let isNew = contact != before
         watch.noted = contact
         // What had come before the connection ended was looked at with its end.
         let isEnding = events.contains { event in
@@ -17,14 +18,33 @@ extension Machine {
         }
         if isEnding { return }
         if isNew, !watch.isInContact { world.fail(.limits, "\(name) takes for contact what is none") }
-        if watch.isInContact, contact?.running != core.state.running.total {
-            world.fail(.limits, "\(name) is in contact, and has not noted it")
+        guard let lag = watch.lag else { return }
+        let counts = max(core.state.running.total - lag, before?.running ?? .min)
+        guard let contact, contact.running == counts else {
+            return world.fail(.limits, "\(name) is in contact, and has not noted it")
         }
+        if isNew { checkAge(of: contact, core) }
         let blocked = core.state.apps.values.first { app in
             app.latch == nil && app.authReason == .outOfContact && watch.bus.isStillCertain(app.id)
+                && (app.secureServices.offline?.blockAfter).map { $0 * 1_000 > lag } ?? true
         }
-        if watch.isInContact, let blocked {
+        if let blocked {
             world.fail(.limits, "\(name) is in contact, and \(blocked.id) is still blocked")
+        }
+    }
+
+    /// What was kept back on its way counts from when it was signed, as the world knows, and never from later than a short
+    /// time after that.
+    private func checkAge(of contact: DeviceAgent.Contact, _ core: DeviceCore) {
+        guard world.controller.isPunctual, !world.controller.isOlder,
+            let signedAt = watch.words.compactMap({ world.controller.signedAt[SignedTime($0)] }).max(),
+            let age = clocks.ran(since: signedAt, at: world.now)
+        else { return }
+        let counted = core.state.running.total - contact.running
+        if counted < age - Greeting.tolerance - Self.tolerance {
+            world.fail(
+                .limits, "\(name) hears what was signed \(age / 1_000) s ago, and counts it as \(counted / 1_000) s old"
+            )
         }
     }
 

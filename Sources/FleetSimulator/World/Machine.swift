@@ -93,6 +93,8 @@ final class Machine: BusClient {
     var connectedAt: Int64 = 0
     /// Its agent is older than the controller, and does not know all of its values.
     let older: OlderReader?
+    /// What each run of the agent makes its nonces from.
+    private var secrets = SplitMix64(seed: 0)
 
     init(_ number: Int, _ world: World) throws {
         self.number = number
@@ -110,6 +112,7 @@ final class Machine: BusClient {
         older = ages.chance(8) ? OlderReader(world.fleet) : nil
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
         clocks = DeviceClocks(seed: world.schedule.seed ^ 0xC10C &+ UInt64(number))
+        secrets = SplitMix64(seed: world.schedule.seed ^ 0x5EC7 &+ UInt64(number))
     }
 
     init(copying original: Machine) {
@@ -124,6 +127,7 @@ final class Machine: BusClient {
         disk.replace(by: original.disk)
         watch = Watch(keepingEvents: world.eventLimit)
         older = original.older
+        secrets = SplitMix64(seed: world.schedule.seed ^ 0xC10E &+ UInt64(number))
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
     }
 
@@ -155,8 +159,9 @@ final class Machine: BusClient {
             let signatures =
                 world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
             core = try DeviceCore(
-                enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state, signatures: signatures,
-                keepingEvents: world.eventLimit, at: clock)
+                enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state,
+                secret: .random(using: &secrets),
+                signatures: signatures, keepingEvents: world.eventLimit, at: clock)
             if let difference = try disk.difference() { world.fail(.sameStore, "\(name): \(difference)") }
             tidyKeys()
             checkStart()
@@ -252,11 +257,13 @@ final class Machine: BusClient {
             visit(event)
             if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
             if givesUp(event) { continue }
+            if case .connected(let name) = event { watch.bus.began(name, at: runningTime) }
             core?.handle(event, at: now)
         }
         guard let effects = core?.takeEffects(at: now) else { return }
         (decidedAt, decidedFor) = (world.now, core?.connection)
-        if let core { watch.looked(core) }
+        for case .publish(.presence, let said, _) in effects { noteNonce(said) }
+        if let core { watch.looked(core, at: runningTime) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
         watch.bus.before = []
         perform((world.fault == nil ? effects : altered(effects))[...], isStored: false)

@@ -153,4 +153,6 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case supplanted
     /// What a device has left at the broker is gone.
     case emptied
+    /// What the controller says of itself comes, and late.
+    case late
 }

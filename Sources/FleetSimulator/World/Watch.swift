@@ -82,8 +82,11 @@ struct Watch {
     var wishes = LevelWishes()
     var levelTimes = LevelTimes()
 
-    /// In this moment.
-    private(set) var isInContact = false
+    /// In this moment: by how many milliseconds what was heard counts as earlier.
+    private(set) var lag: Int64?
+    /// What was heard.
+    private(set) var words: [ControllerClock] = []
+    var isInContact: Bool { lag != nil }
     /// What the core has noted as its last one.
     var noted: DeviceAgent.Contact?
     /// By the running time, and the time that was certainly lost from it at reboots; nil before the first.
@@ -210,9 +213,12 @@ struct Watch {
     mutating func performed(at running: Int64, _ wall: Timestamp, _ trust: Int64) {
         self.trust = trust
         highest = max(highest, named)
-        guard isInContact else { return }
-        isInContact = false
-        contact = Contact(running: running, wall: wall, lost: lostTime)
+        guard let lag else { return }
+        self.lag = nil
+        let counts = running - lag
+        if let contact, counts - lostTime < contact.running - contact.lost { return }
+        contact = Contact(
+            running: counts, wall: Timestamp(milliseconds: wall.milliseconds - lag), lost: lostTime)
     }
 
     /// What was stored of these incarnations is gone with the device.
@@ -320,7 +326,7 @@ struct Watch {
     mutating func disconnected() {
         bus.disconnected()
         isPresenceSaid = false
-        isInContact = false
+        lag = nil
     }
 
     /// With what it had yet to look at.
@@ -346,10 +352,12 @@ struct Watch {
     }
 
     /// The core has looked at all that came.
-    mutating func looked(_ core: DeviceCore) {
-        for contact in bus.looked(core) {
-            isInContact = true
-            named = max(named, Revision(epoch: contact.epoch, number: contact.revision))
+    mutating func looked(_ core: DeviceCore, at running: Int64) {
+        let contacts = bus.looked(core, at: running)
+        words = contacts.map(\.clock)
+        for contact in contacts {
+            lag = min(lag ?? .max, running - contact.counts)
+            named = max(named, Revision(epoch: contact.clock.epoch, number: contact.clock.revision))
         }
     }
 }

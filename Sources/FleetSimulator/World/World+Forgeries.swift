@@ -79,6 +79,9 @@ extension World {
             machine.shown(Address.trust.topic(in: SimulatedFleet.id), document.wire)
         case .withheld:
             machine.withhold(["/desired/", "/desired/", "/hello", "/heartbeat", "/barrier"][noise.below(5)])
+        case .late:
+            machine.withhold(
+                ["/hello", "/heartbeat", "/control/"][noise.below(3)], for: noise.milliseconds(10_000...400_000))
         case .replayedReport:
             areReportsReplayed = true
             replay(to: controller.readingConnection) { $0.contains("/reply/") }
@@ -134,7 +137,7 @@ extension World {
             fleet: manner == 1 ? fleet.otherUUID : fleet.uuid, topic: topic, epoch: 1_000, revision: 1 << 40,
             at: controller.clock.advanced(bySeconds: 86_400))
         let isHello = address != .heartbeat
-        let hello = Hello(clock: clock, device: machine.id, connection: connection, received: nil)
+        let hello = Hello(clock: clock, device: machine.id, connection: connection, nonce: connection, received: nil)
         let payload = isHello ? hello.json : Heartbeat(clock: clock).json
         let kind: SignedDocument.Kind = isHello == (manner != 2) ? .hello : .heartbeat
         let signed = manner == 3 ? Array("{}".utf8) : payload

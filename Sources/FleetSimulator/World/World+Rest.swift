@@ -60,6 +60,7 @@ extension World {
                 check(try store.device(machine.id), machine, core)
                 check(machine, events, gaps)
                 checkQuiet(machine, core)
+                checkFreshness(of: machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
                 state.documents = core.signedDocuments
@@ -211,6 +212,13 @@ extension World {
         }
         let told = statuses.filter { $0.device == machine.id && $0.order.boot == core.state.boot }.map(\.events).max()
         if told != count { fail(.summary, "\(machine.name) has numbered \(count) events, and tells of \(told ?? -1)") }
+    }
+
+    /// Whoever is there hears a heartbeat each minute, and what was late once is not for ever: another nonce is answered.
+    private func checkFreshness(of machine: Machine, _ core: DeviceCore) {
+        let age = core.state.contact.map { core.state.running.total - $0.running }
+        guard age.map({ $0 > 62_000 + Greeting.tolerance + controller.beatDelay }) ?? true else { return }
+        fail(.limits, "\(machine.name) is there, and its last contact is \(age ?? -1) ms old")
     }
 
     /// The device's own word at the broker names its apps as they have introduced themselves.

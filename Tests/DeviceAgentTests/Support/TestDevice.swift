@@ -37,14 +37,16 @@ struct TestDevice {
         device = enrolled.device
         self.store = try store ?? DeviceStore.inMemory()
         core = try DeviceCore(
-            enrollment: enrolled, agentVersion: "fleet-agent/test", state: self.store.load(), at: now)
+            enrollment: enrolled, agentVersion: "fleet-agent/test", state: self.store.load(), secret: .random(),
+            at: now)
         try settle()
     }
 
     /// The agent starts again from what it has stored.
     mutating func restart() throws {
         core = try DeviceCore(
-            enrollment: core.enrollment, agentVersion: "fleet-agent/test", state: store.load(), at: now)
+            enrollment: core.enrollment, agentVersion: "fleet-agent/test", state: store.load(), secret: .random(),
+            at: now)
         connection = nil
         subscriptions = []
         sent = [:]

@@ -57,11 +57,13 @@ struct TestFleet {
     }
 
     mutating func hello(
-        _ device: DeviceID, _ connection: RandomID, received: EventMark? = nil, lost: Set<Hello.Lost> = [],
+        _ device: DeviceID, _ connection: RandomID, nonce: RandomID? = nil, received: EventMark? = nil,
+        lost: Set<Hello.Lost> = [],
         documents: Digest? = nil
     ) throws -> [UInt8] {
         let hello = Hello(
-            clock: clock(.hello(device)), device: device, connection: connection, received: received, lost: lost,
+            clock: clock(.hello(device)), device: device, connection: connection, nonce: nonce ?? connection,
+            received: received, lost: lost,
             documents: documents)
         return try SignedDocument(signing: hello.json, as: .hello, with: signing).wire
     }

@@ -56,7 +56,7 @@ extension SeededGenerator {
                 generator.list(0...3) { $0.count() }.reduce(into: Presence.Documents(trust: generator.count())) {
                     $0.add($1)
                 }
-            })
+            }, nonce: maybe { $0.uuid() })
         return chance(30) ? online.will : online
     }
 

@@ -173,7 +173,8 @@ extension SeededGenerator {
     mutating func hello() -> Hello {
         let device = device()
         return Hello(
-            clock: clock(.hello(device)), device: device, connection: uuid(), received: maybe { $0.mark() },
+            clock: clock(.hello(device)), device: device, connection: uuid(), nonce: maybe { $0.uuid() },
+            received: maybe { $0.mark() },
             lost: Set(Hello.Lost.allCases.filter { _ in chance(50) }),
             documents: maybe { Digest(of: [.trust: Revision(epoch: 1, number: $0.count())]) })
     }

@@ -1,0 +1,56 @@
+import FleetProtocol
+
+/// How late the controller's words come on one connection, as far as a device can know. Neither clock has to be right: a
+/// hello was signed after this device had said the nonce that it answers, and each later word by as much after that as the
+/// times in both say. What the broker, or this device's own standstill, has kept back is no fresh contact.
+///
+/// Times are milliseconds of the device's running time.
+struct Freshness {
+    /// So late a word may come and be contact of the moment in which it is heard: a slow link is no absence.
+    static let tolerance: Int64 = 30_000
+    /// Another nonce is said this often at most.
+    private static let interval: Int64 = 30_000
+    /// An answer to one of so many counts: on a slow link there are some under way.
+    private static let limit = 8
+
+    /// When the connection began: its random name is the first nonce.
+    private let since: Int64
+    /// Further ones, the newest last, and when each was said first.
+    private var asked: [(nonce: RandomID, at: Int64)] = []
+    private var askedAt: Int64
+    /// No word was signed before the time that it bears plus this. Nil before the first hello, and with a controller of before
+    /// there were nonces, whose words count when they are heard.
+    private var offset: Int64?
+
+    init(since: Int64) {
+        self.since = since
+        askedAt = since
+    }
+
+    /// What is said with each presence.
+    var nonce: RandomID? { asked.last?.nonce }
+
+    /// Answers when at the earliest a hello was signed that is heard now and answers this connection.
+    mutating func hello(_ hello: Hello, heardAt now: Int64) -> Int64 {
+        let said = asked.last { $0.nonce == hello.nonce }?.at ?? since
+        offset = hello.nonce.map { _ in max(offset ?? .min, said - hello.clock.at.milliseconds) }
+        return word(hello.clock, heardAt: now)
+    }
+
+    /// The same of any word that is heard after a hello.
+    mutating func word(_ clock: ControllerClock, heardAt now: Int64) -> Int64 {
+        guard let known = offset else { return now }
+        // Nothing is heard before it is signed.
+        let offset = min(known, now - clock.at.milliseconds)
+        self.offset = offset
+        return clock.at.milliseconds + offset
+    }
+
+    /// Whether another nonce is to be said, since words come later than they should.
+    func asksAgain(at now: Int64) -> Bool { now - askedAt >= Self.interval }
+
+    mutating func ask(_ nonce: RandomID, at now: Int64) {
+        askedAt = now
+        asked = asked.suffix(Self.limit - 1) + [(nonce, now)]
+    }
+}
