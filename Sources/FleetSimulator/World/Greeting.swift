@@ -53,6 +53,8 @@ struct Greeting {
         func look(at messages: [Unverified]) {
             for message in messages {
                 guard known.key(message.signed.keyID) != nil else {
+                    // The newest of each topic is kept.
+                    left.removeAll { ($0.hello == nil) == (message.hello == nil) }
                     left.append(message)
                     continue
                 }
