@@ -15,6 +15,8 @@ final class World {
     var store: FleetStore
     var core: ControllerCore
     var now = World.start
+    /// Nobody sets that.
+    lazy var uptime = now.milliseconds
     /// What the broker keeps.
     var retained: [String: [UInt8]] = [:]
     /// Everything published since it was last emptied, in order.
@@ -75,7 +77,7 @@ final class World {
     // MARK: Driving
 
     func handle(_ event: ControllerCore.Event) {
-        perform(core.handle(event, at: now))
+        perform(core.handle(event, at: now, uptime: uptime))
     }
 
     private func perform(_ effects: [ControllerCore.Effect]) {
@@ -113,6 +115,7 @@ final class World {
 
     func pass(seconds: Int64) {
         now = now.advanced(bySeconds: seconds)
+        uptime += max(0, seconds) * 1_000
         handle(.tick)
     }
 
@@ -256,3 +259,10 @@ let notes = AppID(unchecked: "com.example.notes")
 let till = DeviceID(unchecked: "till-1")
 let till2 = DeviceID(unchecked: "till-2")
 let kiosk = GroupID(unchecked: "kiosk")
+
+extension ControllerCore {
+    /// With clocks that nobody sets.
+    mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
+        handle(event, at: now, uptime: now.milliseconds)
+    }
+}

@@ -85,7 +85,7 @@ extension ControllerCore {
 
     private mutating func beat(_ turn: inout Turn) throws {
         let latest = try store.transaction { try $0.latest() }
-        let heartbeat = Heartbeat(clock: try clock(at: .heartbeat, latest, turn.now))
+        let heartbeat = Heartbeat(clock: try clock(at: .heartbeat, latest, turn))
         turn.publish(identity.topic(.heartbeat), try identity.sign(heartbeat, as: .heartbeat), retain: false)
     }
 
@@ -114,7 +114,7 @@ extension ControllerCore {
         }
         for ((device, greeting), through) in zip(taken, stored) {
             let hello = Hello(
-                clock: try clock(at: .hello(device), latest, turn.now), device: device, connection: greeting.connection,
+                clock: try clock(at: .hello(device), latest, turn), device: device, connection: greeting.connection,
                 nonce: greeting.nonce ?? greeting.connection,
                 received: through.map {
                     EventMark(incarnation: greeting.incarnation, boot: greeting.boot, number: $0)

@@ -29,6 +29,8 @@ package struct ControllerCore: ~Copyable {
     /// The latest time that was signed: it only rises, as those who count on it require, also when the clock was set back
     /// before a restart.
     var signedTime: Timestamp
+    /// When that was, by the uptime; nil before this run's first.
+    var signedAt: Int64?
     /// Up to which time the store knows that times may have been signed.
     var reservedTime: Timestamp
     /// For how many seconds it is remembered that a document is gone.
@@ -125,8 +127,10 @@ package struct ControllerCore: ~Copyable {
     }
 
     /// Takes in what has happened at `now`, and says what is to be done.
-    package mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
-        var turn = Turn(now: now)
+    ///
+    /// - Parameter uptime: Milliseconds since any moment, by a clock that nobody sets.
+    package mutating func handle(_ event: Event, at now: Timestamp, uptime: Int64) -> [Effect] {
+        var turn = Turn(now: now, uptime: uptime)
         do {
             switch event {
             case .connected: try connected(&turn)
@@ -187,9 +191,12 @@ package struct ControllerCore: ~Copyable {
         }
     }
 
-    /// The time to sign: not before the last one, even when the clock was set back.
-    mutating func clock(at address: Address, _ latest: Revision, _ now: Timestamp) throws -> ControllerClock {
-        signedTime = max(now, Timestamp(milliseconds: signedTime.milliseconds + 1))
+    /// The time to sign: later than the last one by as much as has passed, even when the clock was set back. By that devices
+    /// tell what was kept back on its way.
+    mutating func clock(at address: Address, _ latest: Revision, _ turn: Turn) throws -> ControllerClock {
+        let passed = max(1, turn.uptime - (signedAt ?? turn.uptime))
+        signedTime = max(turn.now, Timestamp(milliseconds: signedTime.milliseconds + passed))
+        signedAt = turn.uptime
         if signedTime > reservedTime {
             let next = signedTime.advanced(bySeconds: Self.reservedAhead)
             try store.transaction { try $0.setSignedTime(next) }
@@ -204,9 +211,13 @@ package struct ControllerCore: ~Copyable {
 /// One call of the core: its time, and what it has decided so far.
 struct Turn {
     let now: Timestamp
+    let uptime: Int64
     var effects: [ControllerCore.Effect] = []
 
-    init(now: Timestamp) { self.now = now }
+    init(now: Timestamp, uptime: Int64) {
+        self.now = now
+        self.uptime = uptime
+    }
 
     mutating func publish(_ topic: String, _ payload: [UInt8], retain: Bool) {
         effects.append(.publish(topic: topic, payload: payload, retain: retain))

@@ -9,6 +9,7 @@ actor ControllerEngine {
     private let outbox: Outbox
     private let store: FleetStore
     private var core: ControllerCore
+    private let begun = ContinuousClock.now
     /// The connection that events come from.
     private var connection = 0
 
@@ -61,6 +62,7 @@ actor ControllerEngine {
     func close() throws { try store.close() }
 
     private func handle(_ event: ControllerCore.Event) {
-        outbox.put(core.handle(event, at: .now()), for: connection)
+        let uptime = (ContinuousClock.now - begun) / .milliseconds(1)
+        outbox.put(core.handle(event, at: .now(), uptime: Int64(uptime)), for: connection)
     }
 }

@@ -76,7 +76,7 @@ struct StoreFill {
             store = try FleetStore(path: path)
             core = try ControllerCore(
                 store: store, identity: fill.identity, instance: .random(), isRestoring: false, startedAt: Self.now)
-            for case .publish(let topic, let payload, _) in core.handle(.connected, at: Self.now) {
+            for case .publish(let topic, let payload, _) in core.handle(.connected, at: Self.now, uptime: 0) {
                 try take([ControllerCore.Message(topic: topic, payload: payload, isRetained: false)])
             }
             try change()
@@ -103,7 +103,9 @@ struct StoreFill {
 
         /// One batch: one transaction.
         func take(_ messages: [ControllerCore.Message]) throws {
-            for case .stop(let reason) in core.handle(.messages(messages), at: Self.now) { throw LoadError(reason) }
+            for case .stop(let reason) in core.handle(.messages(messages), at: Self.now, uptime: 0) {
+                throw LoadError(reason)
+            }
         }
 
         func close() throws { try store.close() }

@@ -5,8 +5,6 @@ import FleetProtocol
 struct SignedTime: Hashable {
     let epoch: Int64
     let at: Timestamp
-
-    init(_ clock: ControllerClock) { (epoch, at) = (clock.epoch, clock.at) }
 }
 
 /// The laws of what the controller says in the fleet's name.
@@ -32,8 +30,15 @@ extension Controller {
         if let signed, (clock.epoch, clock.at) <= signed {
             world.fail(.limits, "the controller signs \(clock.at) in epoch \(clock.epoch), which is not later")
         }
+        // By them devices tell what was kept back: they go on as time does, also when the clock is set back.
+        if let signed, signedIn == runs, let before = signedAt[SignedTime(epoch: signed.epoch, at: signed.at)],
+            clock.at.milliseconds - signed.at.milliseconds < world.now - before
+        {
+            world.fail(.limits, "\(world.now - before) ms after \(signed.at) the controller signs \(clock.at)")
+        }
         signed = (clock.epoch, clock.at)
-        signedAt[SignedTime(clock)] = world.now
+        signedIn = runs
+        signedAt[SignedTime(epoch: clock.epoch, at: clock.at)] = world.now
     }
 
     private func clock(in payload: [UInt8], at address: Address, isChanging: Bool) -> ControllerClock? {

@@ -42,6 +42,8 @@ final class Controller: BusClient {
     var epochBefore: Int64 = 0
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
+    /// In which run.
+    var signedIn = 0
     /// When each of its words was signed, by the world's time.
     var signedAt: [SignedTime: Int64] = [:]
     /// It is one of before nonces were answered.
@@ -282,8 +284,10 @@ final class Controller: BusClient {
         let (strangers, standing) = (strangers(before: event), standing(before: event))
         let isFull = roomLeft != nil
         var effects =
-            if let roomLeft { store.onFullDisk(after: roomLeft) { running.core.handle(event, at: clock) } } else {
-                running.core.handle(event, at: clock)
+            if let roomLeft {
+                store.onFullDisk(after: roomLeft) { running.core.handle(event, at: clock, uptime: world.now) }
+            } else {
+                running.core.handle(event, at: clock, uptime: world.now)
             }
         roomLeft = nil
         switch event {

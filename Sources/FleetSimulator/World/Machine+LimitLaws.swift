@@ -37,7 +37,8 @@ extension Machine {
     /// time after that.
     private func checkAge(of contact: DeviceAgent.Contact, _ core: DeviceCore) {
         guard world.controller.isPunctual, !world.controller.isOlder,
-            let signedAt = watch.words.compactMap({ world.controller.signedAt[SignedTime($0)] }).max(),
+            let signedAt = watch.words.compactMap({ world.controller.signedAt[SignedTime(epoch: $0.epoch, at: $0.at)] })
+                .max(),
             let age = clocks.ran(since: signedAt, at: world.now)
         else { return }
         let counted = core.state.running.total - contact.running
