@@ -13,8 +13,9 @@ final class LinkConnection: ChannelDuplexHandler {
     private let access: LinkAccess
     private let logger: Logger
     private let handler: LinkServer.Handler
-    private let ended: () -> Void
-    private var peer: uid_t?
+    private let changed: (Change) -> Void
+    /// Of the process at the other end.
+    private let user: uid_t?
     private var isRegistered = false
     /// Nothing more is heard from it.
     private var isOver = false
@@ -25,20 +26,23 @@ final class LinkConnection: ChannelDuplexHandler {
     private var waiting = 0
     private var isReadHeld = false
 
+    enum Change { case registered, ended }
+
     /// Frames of one connection that may wait at a time.
     private static let maximumWaiting = 64
     /// How long a process has to say who it is.
     private static let patience = TimeAmount.seconds(10)
 
     init(
-        _ link: LinkID, access: LinkAccess, logger: Logger, handler: @escaping LinkServer.Handler,
-        ended: @escaping () -> Void
+        _ link: LinkID, user: uid_t?, access: LinkAccess, logger: Logger, handler: @escaping LinkServer.Handler,
+        changed: @escaping (Change) -> Void
     ) {
         self.link = link
+        self.user = user
         self.access = access
         self.logger = logger
         self.handler = handler
-        self.ended = ended
+        self.changed = changed
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -94,7 +98,7 @@ final class LinkConnection: ChannelDuplexHandler {
         silence?.cancel()
         switch frame {
         case .register(let registration):
-            guard let uid = peerUser(context) else {
+            guard let uid = user else {
                 return refuse(.notAllowed, "the user of this process cannot be told", context)
             }
             if let reason = access.refusal(of: registration, uid: uid) {
@@ -102,9 +106,10 @@ final class LinkConnection: ChannelDuplexHandler {
                 return refuse(.notAllowed, reason, context)
             }
             isRegistered = true
+            changed(.registered)
             pass(.registered(link, registration))
         case .code:
-            guard let uid = peerUser(context), uid == geteuid() || uid == 0 else {
+            guard let uid = user, uid == geteuid() || uid == 0 else {
                 return refuse(.notAllowed, "only the agent's own user may enter a code", context)
             }
             pass(.frame(link, frame))
@@ -115,6 +120,12 @@ final class LinkConnection: ChannelDuplexHandler {
     private func pass(_ event: DeviceEvent) {
         waiting += 1
         handler(event)
+    }
+
+    /// Others of its user are waiting, and it has not said who it is.
+    func giveWay() {
+        guard let context, !isOver else { return }
+        refuse(.invalid, "this user has too many connections that say nothing", context)
     }
 
     private func refuse(_ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext) {
@@ -129,7 +140,7 @@ final class LinkConnection: ChannelDuplexHandler {
     func channelInactive(context: ChannelHandlerContext) {
         silence?.cancel()
         isOver = true
-        ended()
+        changed(.ended)
         if isRegistered { handler(.linkClosed(link)) }
         context.fireChannelInactive()
     }
@@ -140,22 +151,4 @@ final class LinkConnection: ChannelDuplexHandler {
         }
         context.close(promise: nil)
     }
-
-    /// The user of the process at the other end (SO_PEERCRED, 17 on Linux).
-    private func peerUser(_ context: ChannelHandlerContext) -> uid_t? {
-        if let peer { return peer }
-        guard let provider = context.channel as? any SocketOptionProvider else { return nil }
-        let future: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
-            level: .socket, name: NIOBSDSocket.Option(rawValue: 17))
-        // On its own event loop the option is read at once.
-        future.assumeIsolated().whenSuccess { self.peer = $0.uid }
-        return peer
-    }
-}
-
-/// The kernel's `struct ucred`, which glibc's headers hide.
-private struct PeerCredentials {
-    var pid: Int32
-    var uid: UInt32
-    var gid: UInt32
 }

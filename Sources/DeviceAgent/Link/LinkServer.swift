@@ -27,10 +27,16 @@ final class LinkServer: Sendable {
     private struct Open {
         let channel: any Channel
         let connection: NIOLoopBound<LinkConnection>
+        let user: uid_t?
+        /// It has not said who it is.
+        var isSilent = true
     }
 
     /// Connections at one time: every app may have one, and a few more knock.
     private static let maximumConnections = 256
+    /// Those of one user that have not said who they are: the oldest gives way to the next, so that no user of the machine can
+    /// keep other apps off.
+    private static let maximumSilent = 64
 
     init(access: LinkAccess, logger: Logger, handler: @escaping Handler) {
         self.access = access
@@ -100,13 +106,41 @@ final class LinkServer: Sendable {
         }
         guard let number else { return channel.close(promise: nil) }
         let link = LinkID(number)
-        let connection = LinkConnection(link, access: access, logger: logger, handler: handler) { [self] in
-            state.withLock { $0.links[link] = nil }
+        let user = Self.peerUser(of: channel)
+        let connection = LinkConnection(link, user: user, access: access, logger: logger, handler: handler) {
+            [self] change in
+            state.withLock {
+                switch change {
+                case .registered: $0.links[link]?.isSilent = false
+                case .ended: $0.links[link] = nil
+                }
+            }
         }
-        state.withLock { state in
+        let oldest = state.withLock { state in
+            let silent = state.links.filter { $0.value.isSilent && $0.value.user == user }
             state.links[link] = Open(
-                channel: channel, connection: NIOLoopBound(connection, eventLoop: channel.eventLoop))
+                channel: channel, connection: NIOLoopBound(connection, eventLoop: channel.eventLoop), user: user)
+            return silent.count < Self.maximumSilent ? nil : silent.min { $0.key.number < $1.key.number }?.value
         }
+        // All connections are on one event loop, this one.
+        oldest?.connection.value.giveWay()
         try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(LineDecoder()), connection])
     }
+    /// The user of the process at the other end (SO_PEERCRED, 17 on Linux).
+    private static func peerUser(of channel: any Channel) -> uid_t? {
+        guard let provider = channel as? any SocketOptionProvider else { return nil }
+        let future: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
+            level: .socket, name: NIOBSDSocket.Option(rawValue: 17))
+        var peer: uid_t?
+        // On its own event loop the option is read at once.
+        future.assumeIsolated().whenSuccess { peer = $0.uid }
+        return peer
+    }
+}
+
+/// The kernel's `struct ucred`, which glibc's headers hide.
+private struct PeerCredentials {
+    var pid: Int32
+    var uid: UInt32
+    var gid: UInt32
 }

@@ -124,6 +124,27 @@ struct AgentLinkTests {
         }
     }
 
+    @Test("whoever opens connections without end and says nothing keeps no app off, and none is lost for it")
+    func silent() async throws {
+        try await withFixture { fixture in
+            let agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            _ = try await agent.start(fixture)
+            let good = try LinkClient(agent.socket)
+            good.register(mail)
+            #expect(try await isWelcome(good))
+            let silent = try (0..<300).map { _ in try LinkClient(agent.socket) }
+            let late = try LinkClient(agent.socket)
+            late.register(notes)
+            #expect(try await isWelcome(late))
+            #expect(try await refusal(silent[0]) == .invalid)
+            #expect(try await refusal(silent[200]) == .invalid)
+            silent[299].register(AppID(unchecked: "com.example.pay"))
+            #expect(try await isWelcome(silent[299]))
+            good.send(Array("{}\n".utf8))
+            #expect(try await refusal(good) == .invalid, "it is still there, and heard")
+        }
+    }
+
     @Test("an app that says very much at once is heard to the end, in order")
     func backPressure() async throws {
         try await withFixture { fixture in
