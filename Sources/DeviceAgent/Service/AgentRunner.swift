@@ -151,17 +151,8 @@ final class AgentRunner: Sendable {
             defer { displays.withLock { $0 -= 1 } }
             parts.links.broadcast(.activity(isActive: false))
             defer { parts.links.broadcast(.activity(isActive: true)) }
-            let process = Process()
-            let input = Pipe()
-            process.executableURL = URL(fileURLWithPath: program)
-            process.arguments = Array(command.dropFirst())
-            process.standardInput = input
             do {
-                try process.run()
-                try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
-                try? input.fileHandleForWriting.close()
-                process.waitUntilExit()
-                done(process.terminationStatus == 0)
+                done(try DisplayCommand(words: command).show(text))
             } catch {
                 logger.error("the display command failed", metadata: ["command": "\(program)", "reason": "\(error)"])
                 done(false)

@@ -167,6 +167,35 @@ struct AgentLinkTests {
         }
     }
 
+    @Test("what a display command leaves in the background keeps no later text from being shown")
+    func displayInBackground() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            let (pids, text) = ("\(agent.folder.path)/pids", "\(agent.folder.path)/text")
+            let script = "sleep 600 & echo $! >> \(pids); cat >> \(text); exit $(wc -l < \(pids))"
+            agent.members["displayCommand"] = #"["/bin/sh","-c","\#(script)"]"#
+            try agent.write()
+            _ = try await agent.start(fixture)
+            let client = try LinkClient(agent.socket)
+            client.register(mail)
+            #expect(try await isWelcome(client))
+            for number in 1...2 {
+                client.send(.display(id: Int64(number), text: "text \(number);"))
+                var answer: Bool?
+                while answer == nil, let frame = try await client.next() {
+                    if case .displayed(Int64(number), let isShown) = frame { answer = isShown }
+                }
+                // The script ends with how often it has run.
+                #expect(answer == false)
+            }
+            #expect(try String(contentsOfFile: text, encoding: .utf8) == "text 1;text 2;")
+            for line in try String(contentsOfFile: pids, encoding: .utf8).split(separator: "\n") {
+                let pid = try #require(pid_t(line))
+                #expect(kill(pid, SIGKILL) == 0, "it still ran")
+            }
+        }
+    }
+
     @Test("a display command that does not read its text harms nobody")
     func displayCommand() async throws {
         try await withFixture { fixture in
