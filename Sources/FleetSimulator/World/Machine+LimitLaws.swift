@@ -20,7 +20,9 @@ extension Machine {
         if isNew, !watch.isInContact { world.fail(.limits, "\(name) takes for contact what is none") }
         guard let lag = watch.lag else { return }
         let counts = max(core.state.running.total - lag, before?.running ?? .min)
-        guard let contact, contact.running == counts else {
+        guard let contact, contact.running == counts,
+            !isNew || contact.wall.milliseconds == clock.wall.milliseconds - lag
+        else {
             return world.fail(.limits, "\(name) is in contact, and has not noted it")
         }
         if isNew { checkAge(of: contact, core) }
