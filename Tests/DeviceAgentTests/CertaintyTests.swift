@@ -105,6 +105,7 @@ struct CertaintyTests {
         // How old that is, the device cannot know before it is greeted anew.
         try device.say(.heartbeat, device.fleet.heartbeat())
         #expect(device.core.state.contact == before)
+        try device.wait(5)
         let presence = try #require(device.published.last { $0.address == .presence(.device(device.device)) })
         let nonce = try Presence(json: presence.payload, limit: Presence.maximumSize).nonce
         try device.say(.hello(device.device), device.fleet.hello(device.device, connection, nonce: nonce))

@@ -491,7 +491,42 @@ struct DeviceTests {
         }
         #expect(times.count == 4)
         #expect(times == times.sorted() && Set(times).count == times.count)
-        #expect(zip(times, times.dropFirst()).map { $1.milliseconds - $0.milliseconds } == [60_000, 1, 60_000])
+        #expect(zip(times, times.dropFirst()).map { $1.milliseconds - $0.milliseconds } == [60_000, 1, 59_999])
+    }
+
+    @Test(
+        "however many are greeted at one moment, the times that are signed run no faster for it, and each device hears later ones"
+    )
+    func timesOfMany() throws {
+        let world = try World()
+        world.connect()
+        let connections = (0..<1_200).map { _ in RandomID.random() }
+        for round in 0..<3 {
+            for (number, connection) in connections.enumerated() {
+                let nonce = round == 0 ? nil : RandomID.random()
+                world.online(DeviceID(unchecked: "till-\(number)"), connection: connection, nonce: nonce)
+            }
+            world.pass(seconds: 60)
+            world.pass(seconds: 3_600)  // the wall clock alone is not followed
+            world.pass(seconds: -3_600)
+        }
+        var last: [String: Timestamp] = [:]
+        var heartbeats: [Timestamp] = []
+        for message in world.published where message.topic.contains("/control/h") {
+            let payload = try SignedDocument(wire: message.payload).payload
+            let isHello = message.topic.contains("/hello/")
+            let time =
+                isHello
+                ? try Hello(json: payload, limit: 4_096).clock.at : try Heartbeat(json: payload, limit: 4_096).clock.at
+            if isHello { #expect(time > last["heartbeat", default: World.start.advanced(bySeconds: -1)]) }
+            let key = isHello ? message.topic : "heartbeat"
+            #expect(last[key].map { time > $0 } ?? true)
+            last[key] = time
+            if !isHello { heartbeats.append(time) }
+        }
+        let passed = try #require(heartbeats.last).milliseconds - heartbeats[0].milliseconds
+        #expect(passed >= world.uptime - World.start.milliseconds)
+        #expect(passed < world.uptime - World.start.milliseconds + 10)
     }
 
     @Test("a clock that was set back before a restart takes nobody's contact away")

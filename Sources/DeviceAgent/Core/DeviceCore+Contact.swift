@@ -145,13 +145,18 @@ extension DeviceCore {
             state.contact = Contact(
                 running: counts, wall: Timestamp(milliseconds: now.wall.milliseconds - (heard - counts)))
         }
-        if counts < heard, session?.freshness.asksAgain(at: heard) == true {
-            nonces += 1
-            session?.freshness.ask(RandomID(secret, number: nonces), at: heard)
-            batch.isPresenceDue = true
-        }
+        let spread = 20 * jitter
+        session?.freshness.note(isLate: counts < heard, at: heard, jitter: spread)
         state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
         batch.isClockDue = true
+    }
+
+    /// Asks for a fresh word when it is time to.
+    mutating func sayNonce() {
+        guard let due = session?.freshness.askAt, state.running.total >= due else { return }
+        nonces += 1
+        session?.freshness.ask(RandomID(secret, number: nonces), at: state.running.total)
+        batch.isPresenceDue = true
     }
 
     /// What was signed for another fleet or topic is not meant for this one.

@@ -211,6 +211,7 @@ package struct DeviceCore: Sendable {
         if let due = session?.eventsDueAt, !state.events.isEmpty { next = min(next, due) }
         if let due = session?.greetingDueAt { next = min(next, due) }
         if let due = session?.retryDueAt { next = min(next, due) }
+        if let due = session?.freshness.askAt { next = min(next, due) }
         if let due = deadlines.values.min() { next = min(next, due) }
         return max(next, state.running.total + 1)
     }
@@ -219,6 +220,7 @@ package struct DeviceCore: Sendable {
         settle(state.apps.keys, isWiping: true, at: now)
         if let due = session?.eventsDueAt, state.running.total >= due { sendEvents() }
         answerLateGreeting()
+        sayNonce()
         retryUnanswered()
         if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }
     }

@@ -8,8 +8,9 @@ import FleetProtocol
 struct Freshness {
     /// So late a word may come and be contact of the moment in which it is heard: a slow link is no absence.
     static let tolerance: Int64 = 30_000
-    /// Another nonce is said this often at most.
-    private static let interval: Int64 = 30_000
+    /// How long after one nonce another is said while words stay late, at first and at most: ever more rarely, for a link may
+    /// be slow for good.
+    private static let (firstInterval, longestInterval): (Int64, Int64) = (30_000, 600_000)
     /// An answer to one of so many counts: on a slow link there are some under way.
     private static let limit = 8
 
@@ -17,14 +18,15 @@ struct Freshness {
     private let since: Int64
     /// Further ones, the newest last, and when each was said first.
     private var asked: [(nonce: RandomID, at: Int64)] = []
-    private var askedAt: Int64
+    private var interval = Freshness.firstInterval
+    /// When another one is to be said; nil while words come in time.
+    private(set) var askAt: Int64?
     /// No word was signed before the time that it bears plus this. Nil before the first hello, and with a controller of before
     /// there were nonces, whose words count when they are heard.
     private var offset: Int64?
 
     init(since: Int64) {
         self.since = since
-        askedAt = since
     }
 
     /// What is said with each presence.
@@ -46,11 +48,18 @@ struct Freshness {
         return clock.at.milliseconds + offset
     }
 
-    /// Whether another nonce is to be said, since words come later than they should.
-    func asksAgain(at now: Int64) -> Bool { now - askedAt >= Self.interval }
+    /// A word counts as of now, or it is late, which another nonce will settle.
+    ///
+    /// - Parameter jitter: What delays one device delays many, and they do not all ask at one moment.
+    mutating func note(isLate: Bool, at now: Int64, jitter: Int64) {
+        if !isLate { (askAt, interval) = (nil, Self.firstInterval) }
+        guard isLate, askAt == nil else { return }
+        askAt = max(now, asked.last.map { $0.at + interval } ?? now) + jitter
+    }
 
     mutating func ask(_ nonce: RandomID, at now: Int64) {
-        askedAt = now
+        askAt = nil
+        if !asked.isEmpty { interval = min(2 * interval, Self.longestInterval) }
         asked = asked.suffix(Self.limit - 1) + [(nonce, now)]
     }
 }

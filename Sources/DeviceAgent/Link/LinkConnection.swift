@@ -95,9 +95,9 @@ final class LinkConnection: ChannelDuplexHandler {
     }
 
     private func take(_ frame: AppFrame, _ context: ChannelHandlerContext) throws {
-        silence?.cancel()
         switch frame {
         case .register(let registration):
+            silence?.cancel()
             guard let uid = user else {
                 return refuse(.notAllowed, "the user of this process cannot be told", context)
             }
@@ -112,6 +112,7 @@ final class LinkConnection: ChannelDuplexHandler {
             guard let uid = user, uid == geteuid() || uid == 0 else {
                 return refuse(.notAllowed, "only the agent's own user may enter a code", context)
             }
+            silence?.cancel()
             pass(.frame(link, frame))
         default: pass(.frame(link, frame))
         }

@@ -22,6 +22,17 @@ final class LinkServer: Sendable {
         var channel: (any Channel)?
         var links: [LinkID: Open] = [:]
         var next: Int64 = 1
+
+        /// The connection that gives way to a new one of that user: the oldest silent one of theirs, or of whoever has most.
+        func inTheWay(of user: uid_t?) -> Open? {
+            let silent = Dictionary(grouping: links.filter(\.value.isSilent), by: \.value.user)
+            var users = silent[user] ?? []
+            if users.count < maximumSilent {
+                guard links.count >= maximumConnections else { return nil }
+                users = silent.values.max { $0.count < $1.count } ?? []
+            }
+            return users.min { $0.key.number < $1.key.number }?.value
+        }
     }
 
     private struct Open {
@@ -99,6 +110,9 @@ final class LinkServer: Sendable {
     }
 
     private func accept(_ channel: any Channel) throws {
+        let user = Self.peerUser(of: channel)
+        // All connections are on one event loop, this one: it is gone when this returns.
+        state.withLock { $0.inTheWay(of: user) }?.connection.value.giveWay()
         let number = state.withLock { state -> Int64? in
             guard state.links.count < Self.maximumConnections else { return nil }
             defer { state.next += 1 }
@@ -106,7 +120,6 @@ final class LinkServer: Sendable {
         }
         guard let number else { return channel.close(promise: nil) }
         let link = LinkID(number)
-        let user = Self.peerUser(of: channel)
         let connection = LinkConnection(link, user: user, access: access, logger: logger, handler: handler) {
             [self] change in
             state.withLock {
@@ -116,14 +129,10 @@ final class LinkServer: Sendable {
                 }
             }
         }
-        let oldest = state.withLock { state in
-            let silent = state.links.filter { $0.value.isSilent && $0.value.user == user }
-            state.links[link] = Open(
+        state.withLock {
+            $0.links[link] = Open(
                 channel: channel, connection: NIOLoopBound(connection, eventLoop: channel.eventLoop), user: user)
-            return silent.count < Self.maximumSilent ? nil : silent.min { $0.key.number < $1.key.number }?.value
         }
-        // All connections are on one event loop, this one.
-        oldest?.connection.value.giveWay()
         try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(LineDecoder()), connection])
     }
     /// The user of the process at the other end (SO_PEERCRED, 17 on Linux).

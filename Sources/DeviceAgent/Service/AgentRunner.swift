@@ -18,7 +18,7 @@ final class AgentRunner: Sendable {
     private let failed: @Sendable (any Error) -> Void
     private let displayQueue = DispatchQueue(label: "fleet-agent.display")
     private let displays = Mutex(0)
-    /// Texts that wait for the screen; beyond it they are not shown.
+    /// Texts that wait for the screen, and commands of which something still runs; beyond it none is shown.
     private static let maximumDisplays = 16
     private let codeQueue = DispatchQueue(label: "fleet-agent.code")
 
@@ -148,11 +148,10 @@ final class AgentRunner: Sendable {
         }
         guard !isFull else { return done(false) }
         displayQueue.async { [self] in
-            defer { displays.withLock { $0 -= 1 } }
             parts.links.broadcast(.activity(isActive: false))
             defer { parts.links.broadcast(.activity(isActive: true)) }
             do {
-                done(try DisplayCommand(words: command).show(text))
+                done(try DisplayCommand(words: command).show(text) { [self] in displays.withLock { $0 -= 1 } })
             } catch {
                 logger.error("the display command failed", metadata: ["command": "\(program)", "reason": "\(error)"])
                 done(false)

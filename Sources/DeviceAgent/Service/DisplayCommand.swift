@@ -8,15 +8,20 @@ struct DisplayCommand {
     /// Gives the text on standard input. Blocks until the program itself has ended; what it leaves in the background, for
     /// which `Process.waitUntilExit` waits too, goes on.
     ///
+    /// - Parameter over: Called once, when that has ended too, or there is none, or the program cannot be started.
     /// - Returns: Whether it ended with 0.
     /// - Throws: What Foundation says when it cannot be started.
-    func show(_ text: String) throws -> Bool {
+    func show(_ text: String, over: @escaping @Sendable () -> Void) throws -> Bool {
         let process = Process()
         let input = Pipe()
         process.executableURL = URL(fileURLWithPath: words[0])
         process.arguments = Array(words.dropFirst())
         process.standardInput = input
-        try process.run()
+        process.terminationHandler = { _ in over() }
+        do { try process.run() } catch {
+            over()
+            throw error
+        }
         // One that does not read it shows nothing, or needs none of it.
         try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
         try? input.fileHandleForWriting.close()

@@ -85,7 +85,7 @@ extension ControllerCore {
 
     private mutating func beat(_ turn: inout Turn) throws {
         let latest = try store.transaction { try $0.latest() }
-        let heartbeat = Heartbeat(clock: try clock(at: .heartbeat, latest, turn))
+        let heartbeat = Heartbeat(clock: clock(at: .heartbeat, latest, try timeToSign(turn)))
         turn.publish(identity.topic(.heartbeat), try identity.sign(heartbeat, as: .heartbeat), retain: false)
     }
 
@@ -112,9 +112,11 @@ extension ControllerCore {
             }
             return (try transaction.latest(), stored)
         }
+        // Later than what any of them has heard; each hears of it once.
+        let time = try timeToSign(turn)
         for ((device, greeting), through) in zip(taken, stored) {
             let hello = Hello(
-                clock: try clock(at: .hello(device), latest, turn), device: device, connection: greeting.connection,
+                clock: clock(at: .hello(device), latest, time), device: device, connection: greeting.connection,
                 nonce: greeting.nonce ?? greeting.connection,
                 received: through.map {
                     EventMark(incarnation: greeting.incarnation, boot: greeting.boot, number: $0)

@@ -26,11 +26,7 @@ package struct ControllerCore: ~Copyable {
     var knownReports: KnownReports
     /// When this fleet's controller was found to run elsewhere too.
     var rivals = Rivals()
-    /// The latest time that was signed: it only rises, as those who count on it require, also when the clock was set back
-    /// before a restart.
-    var signedTime: Timestamp
-    /// When that was, by the uptime; nil before this run's first.
-    var signedAt: Int64?
+    var signingClock: SigningClock
     /// Up to which time the store knows that times may have been signed.
     var reservedTime: Timestamp
     /// For how many seconds it is remembered that a document is gone.
@@ -89,7 +85,7 @@ package struct ControllerCore: ~Copyable {
                     + " one back, or go on without what was changed since: fleet-controller run --restored")
         }
         self.noted = noted
-        self.signedTime = signedTime
+        signingClock = SigningClock(latest: signedTime)
         reservedTime = signedTime
         self.store = store
         self.identity = identity
@@ -191,20 +187,21 @@ package struct ControllerCore: ~Copyable {
         }
     }
 
-    /// The time to sign: later than the last one by as much as has passed, even when the clock was set back. By that devices
-    /// tell what was kept back on its way.
-    mutating func clock(at address: Address, _ latest: Revision, _ turn: Turn) throws -> ControllerClock {
-        let passed = max(1, turn.uptime - (signedAt ?? turn.uptime))
-        signedTime = max(turn.now, Timestamp(milliseconds: signedTime.milliseconds + passed))
-        signedAt = turn.uptime
-        if signedTime > reservedTime {
-            let next = signedTime.advanced(bySeconds: Self.reservedAhead)
+    /// The time to sign next. The store knows of it before anybody else does.
+    mutating func timeToSign(_ turn: Turn) throws -> Timestamp {
+        let time = signingClock.next(turn.now, uptime: turn.uptime)
+        if time > reservedTime {
+            let next = time.advanced(bySeconds: Self.reservedAhead)
             try store.transaction { try $0.setSignedTime(next) }
             reservedTime = next
         }
-        return ControllerClock(
+        return time
+    }
+
+    func clock(at address: Address, _ latest: Revision, _ time: Timestamp) -> ControllerClock {
+        ControllerClock(
             fleet: identity.fleet, topic: identity.topic(address), epoch: latest.epoch, revision: latest.number,
-            at: signedTime)
+            at: time)
     }
 }
 

@@ -64,7 +64,9 @@ struct Serving {
         if let had = greeted[device], had.connection == presence.connection {
             let asks = presence.nonce != nil && presence.nonce != had.nonce
             guard asks || had.beats < beats, waiting[device] == nil else {
-                waiting[device]?.nonce = presence.nonce
+                if waiting[device]?.connection == presence.connection, let nonce = presence.nonce {
+                    waiting[device]?.nonce = nonce
+                }
                 return
             }
         }

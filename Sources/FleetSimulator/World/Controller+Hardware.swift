@@ -35,7 +35,7 @@ extension Controller {
         layers.putBack()
         orders = [:]
         removed = [:]
-        signed = nil
+        (signed, signedFor) = (nil, [:])
         isFromBackUp = true
         putBacks += 1
         world.after(1_000) { [unowned self] in start(isRestoring: false) }

@@ -42,8 +42,10 @@ final class Controller: BusClient {
     var epochBefore: Int64 = 0
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
-    /// In which run.
-    var signedIn = 0
+    /// The newest for everybody, and for each device.
+    var signedFor: [Address: (epoch: Int64, at: Timestamp)] = [:]
+    /// The first time of a run.
+    var signedSince: (run: Int, at: Int64, now: Int64)?
     /// When each of its words was signed, by the world's time.
     var signedAt: [SignedTime: Int64] = [:]
     /// It is one of before nonces were answered.
