@@ -507,7 +507,7 @@ struct DeviceTests {
                 world.online(DeviceID(unchecked: "till-\(number)"), connection: connection, nonce: nonce)
             }
             world.pass(seconds: 60)
-            world.pass(seconds: 3_600)  // the wall clock alone is not followed
+            world.pass(seconds: 3_600)
             world.pass(seconds: -3_600)
         }
         var last: [String: Timestamp] = [:]
