@@ -28,7 +28,7 @@ struct FaultTests {
         .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 176, .rowsLeftOut: 5,
         .lateRequestsDone: 30,
         .appsNotNamed: 5, .longDeletedKept: 910_678, .requestsNotStored: 5, .requestsNotRepeated: 6,
-        .agesIgnored: 10_000, .noncesNotSaid: 30_000, .noncesNotAnswered: 30_000,
+        .agesIgnored: 10_000, .noncesNotSaid: 10_600, .noncesNotAnswered: 10_600,
         .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 1,
     ]
 
