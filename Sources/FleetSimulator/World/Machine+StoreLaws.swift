@@ -117,4 +117,9 @@ extension Machine {
             world.fail(.convergence, "\(name) forgets \(address.path) of \(mark.revision), which is wanted")
         }
     }
+
+    /// The controller has lost what it had stored of these; nobody has them any more.
+    func forgive(_ lost: some Sequence<FleetStore.StoredEvent>) {
+        for event in lost where event.device == id { watch.promised[event] = nil }
+    }
 }

@@ -393,9 +393,4 @@ final class Machine: BusClient {
         let run = run
         world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
     }
-
-    /// The controller has lost what it had stored of these; nobody has them any more.
-    func forgive(_ lost: some Sequence<FleetStore.StoredEvent>) {
-        for event in lost where event.device == id { watch.promised[event] = nil }
-    }
 }
