@@ -1,5 +1,4 @@
 import DeviceAgent
-import FleetController
 import FleetProtocol
 
 /// A device: the agent's process with its real core, its disk, its clocks, and the apps.
