@@ -300,5 +300,14 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(8_431, .request(1, .apply(app: 2, .device(0), aspect: 4, variant: 2, isBased: false))),
                     .init(9_608, .crashBroker(downFor: 1_002)), .init(10_670, .reboot(0)),
                 ])),
+        KeptSchedule(
+            what: "limits that an agent that stood still finds behind its first hello count from that",
+            schedule: Schedule(
+                seed: 1_405_231_876_968_482, devices: 4, apps: 2,
+                steps: [
+                    .init(901, .stall(3, 198_527, isAsleep: false)),
+                    .init(7_320, .request(0, .apply(app: 1, .all, aspect: 4, variant: 3, isBased: false))),
+                    .init(359_195, .clone(0)),
+                ])),
     ]
 }

@@ -151,7 +151,7 @@ extension Machine {
         guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack,
             !watch.limitsReplaced.contains(app.id)
         else { return }
-        guard let contact = watch.contact else {
+        guard let contact = watch.contact ?? watch.contactNow(at: runningTime, clock.wall) else {
             // What one that was two has heard is not known.
             if oneSince > 1 { return }
             return world.fail(.limits, "\(name)/\(app.id): out of contact, and there has been none")

@@ -213,12 +213,19 @@ struct Watch {
     mutating func performed(at running: Int64, _ wall: Timestamp, _ trust: Int64) {
         self.trust = trust
         highest = max(highest, named)
-        guard let lag else { return }
-        self.lag = nil
-        let counts = running - lag
-        if let contact, counts - lostTime < contact.running - contact.lost { return }
-        contact = Contact(
-            running: counts, wall: Timestamp(milliseconds: wall.milliseconds - lag), lost: lostTime)
+        let now = contactNow(at: running, wall)
+        lag = nil
+        guard let now else { return }
+        if let contact, now.running - now.lost < contact.running - contact.lost { return }
+        contact = now
+    }
+
+    /// What is heard in this moment is contact of when it counts from.
+    func contactNow(at running: Int64, _ wall: Timestamp) -> Contact? {
+        lag.map { lag in
+            Contact(
+                running: running - lag, wall: Timestamp(milliseconds: wall.milliseconds - lag), lost: lostTime)
+        }
     }
 
     /// What was stored of these incarnations is gone with the device.
