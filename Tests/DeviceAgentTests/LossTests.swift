@@ -241,4 +241,40 @@ struct LossTests {
         try device.wait(100)
         #expect(device.core.nextTick - device.core.state.running.total > 31_000, "nothing more is waited for")
     }
+
+    @Test("a connection on which the broker leaves something unanswered is left for another one, ever more rarely")
+    func reconnects() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        device.underWay = []
+        /// Seconds until the device has had enough.
+        func patience() throws -> Int {
+            let before = device.reconnects
+            var seconds = 0
+            while device.reconnects == before, seconds < 10_000 {
+                try device.wait(10)
+                seconds += 10
+            }
+            return seconds
+        }
+        // Not even a subscription is answered.
+        try device.connect()
+        #expect((290...310).contains(try patience()))
+        try device.wait(10_000)
+        #expect(device.reconnects == 1, "it is asked for once, and then waited for")
+        try device.disconnect()
+        try device.connect()
+        #expect((590...610).contains(try patience()))
+        try device.disconnect()
+        // All is well, and the controller away: nothing is left unanswered.
+        device.underWay = nil
+        try device.connect()
+        for _ in 0..<100 { try device.wait(100) }
+        #expect(device.reconnects == 2)
+        // From now on the broker sends nothing. With a marker the device finds out.
+        let name = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, name))
+        device.underWay = []
+        #expect((890...1_500).contains(try patience()))
+    }
 }

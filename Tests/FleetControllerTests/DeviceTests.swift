@@ -380,8 +380,44 @@ struct DeviceTests {
         #expect(asleep.contains(.wake(at: world.now.advanced(bySeconds: 30))))
         #expect(barriers(world.core.handle(.tick, at: world.now.advanced(bySeconds: 29))) == 0)
         world.pass(seconds: 30)
-        #expect(world.topics(of: "/barrier/").count == 1)
         #expect(!world.topics(of: "control/heartbeat").isEmpty, "it serves")
+        #expect(world.topics(of: "/barrier/").count == 2, "and says it behind each heartbeat")
+    }
+
+    @Test("a connection on which the broker shows nothing of what the controller says is left for another one")
+    func clogged() throws {
+        let world = try World()
+        /// Seconds until the controller has had enough.
+        func patience() -> Int64 {
+            let before = world.reconnects
+            var seconds: Int64 = 0
+            while world.reconnects == before, seconds < 10_000 {
+                world.pass(seconds: 10)
+                seconds += 10
+            }
+            return seconds
+        }
+        world.connect()
+        world.pass(seconds: 3_000)
+        for _ in 0..<100 { world.pass(seconds: 60) }
+        #expect(world.reconnects == 0)
+        world.dropsMarkers = true
+        #expect((300...360).contains(patience()))
+        for _ in 0..<100 { world.pass(seconds: 60) }
+        #expect(world.reconnects == 1, "it is asked for once, and then waited for")
+        // Now it does not even begin to serve, and waits twice as long.
+        world.connect()
+        #expect((600...660).contains(patience()))
+        world.connect()
+        for _ in 0..<200 {
+            world.pass(seconds: 30)
+            world.handle(.messages([ControllerCore.Message(topic: "other", payload: [], isRetained: true)]))
+        }
+        #expect(world.reconnects == 2, "a broker that still shows what it keeps has not had the time")
+        world.dropsMarkers = false
+        world.pass(seconds: 30)
+        world.dropsMarkers = true
+        #expect((300...360).contains(patience()))
     }
 
     @Test("who is woken too early, since the clock was set back meanwhile, asks to be woken again")

@@ -25,6 +25,10 @@ final class World {
     var stopped: String?
     /// The broker drops what is published below desired/.
     var dropsDocuments = false
+    /// The broker shows the controller nothing of its own that it does not keep.
+    var dropsMarkers = false
+    /// How often the controller has asked for another connection.
+    private(set) var reconnects = 0
     var asksForEnrolments = 0
     /// How far the store has come, as the home says.
     var noted: StorePosition?
@@ -96,8 +100,10 @@ final class World {
                 let address = Address(topic: topic, in: Self.fleetID)
                 switch address {
                 case .response, .hello, .received, .heartbeat: break
+                case .barrier where dropsMarkers: break
                 default: echoes.append(ControllerCore.Message(topic: topic, payload: payload, isRetained: false))
                 }
+            case .reconnect: reconnects += 1
             case .readEnrolments: asksForEnrolments += 1
             case .wake: break
             case .note(let position): noted = position

@@ -28,6 +28,26 @@ struct ReconnectTests {
         }
     }
 
+    @Test("a connection that is given up ends as one that was lost, and another one follows")
+    func givenUp() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let heir = try fixture.client("heir", of: broker, on: fixture.loop())
+            try await heir.connect()
+            try await heir.subscribe(to: ["wills"])
+            let client = try fixture.client("leaver", of: broker, on: fixture.loop()) {
+                $0.makeWill = { ClientOptions.Will(topic: "wills", payload: Array("gone".utf8)) }
+            }
+            client.reconnect()
+            try await client.connect()
+            try await client.subscribe(to: ["a"])
+            client.reconnect()
+            try await reach(client, "connected again") { $0 == .connected(number: 2) }
+            #expect(try await collect(1, from: heir).first?.text == "gone")
+            #expect(try await client.publish("x", to: "a") == .noMatchingSubscribers)
+        }
+    }
+
     @Test("a publish without an answer fails once when the connection goes down")
     func lostPublish() async throws {
         try await withFixture { fixture in

@@ -19,7 +19,7 @@ extension DeviceCore {
 
     /// What the device has of what it has asked for; nil while it waits for some of it.
     private var documents: Presence.Documents? {
-        guard let session, session.isPastFirst, session.barriers.isEmpty, session.wantedGroups == nil else {
+        guard let session, session.isPastFirst, session.hasAllShown, session.wantedGroups == nil else {
             return nil
         }
         return layers.revisions(of: Set(session.fetched)).values.reduce(
@@ -44,9 +44,7 @@ extension DeviceCore {
     /// An old will may arrive after this connection's presence, and so may the clearing of what an earlier incarnation has left:
     /// whoever is connected says so again, but not each time at once to who clears it.
     mutating func receivedOwnPresence(_ payload: [UInt8]) {
-        guard !isEnding, let session,
-            session.barriers.values.allSatisfy({ if case .first = $0 { false } else { true } })
-        else { return }
+        guard !isEnding, let session, !session.barriers.values.contains(where: \.isFirst) else { return }
         if payload.isEmpty { return answerGreeting() }
         guard let said = try? Presence(json: payload, limit: Presence.maximumSize), said.state == .offline else {
             return

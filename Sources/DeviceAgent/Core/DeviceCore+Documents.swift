@@ -56,7 +56,7 @@ extension DeviceCore {
         let hasRoom = held.count < Self.maximumHeld || held.contains { $0.topic == topic }
         if hasRoom { session?.hold(topic, wire) }
         fetchTrust()
-        if !hasRoom || session?.barriers.isEmpty == true { refuse(topic, error, at: now) }
+        if !hasRoom || session?.hasAllShown == true { refuse(topic, error, at: now) }
     }
 
     /// Looks again at what was signed by keys that were unknown.

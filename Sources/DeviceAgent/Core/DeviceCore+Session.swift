@@ -3,13 +3,26 @@ import FleetProtocol
 extension DeviceCore {
     /// One connection to the broker.
     struct Session {
-        enum Barrier {
-            /// Trust, membership, groups and control topics stand.
-            case first
-            /// The documents of these apps are here, and of these groups when they are new.
-            case documents(Set<AppID>, groups: [GroupID]?)
-            /// What was asked for once more is here.
-            case again
+        struct Barrier {
+            enum Purpose {
+                /// Trust, membership, groups and control topics stand.
+                case first
+                /// The documents of these apps are here, and of these groups when they are new.
+                case documents(Set<AppID>, groups: [GroupID]?)
+                /// What was asked for once more is here.
+                case again
+                /// The broker still sends what is to be acknowledged.
+                case echo
+            }
+
+            let purpose: Purpose
+            /// By the running time.
+            let askedAt: Int64
+            /// Its marker is under way.
+            var isMarked = false
+
+            var isFirst: Bool { if case .first = purpose { true } else { false } }
+            var isEcho: Bool { if case .echo = purpose { true } else { false } }
         }
 
         let connection: RandomID
@@ -17,8 +30,8 @@ extension DeviceCore {
         let draw: Int64
         let since: Timestamp
         var barriers: [Int64: Barrier] = [:]
-        /// Barriers whose marker is under way.
-        var marked: Set<Int64> = []
+        /// The device has asked for another connection.
+        var isGivenUp = false
         var isPastFirst = false
         /// Whether the fleet has been told of this connection.
         var isPresent = false
@@ -73,6 +86,11 @@ extension DeviceCore {
             /// Where it has shown the one that is kept.
             var shown: Set<Address> = []
         }
+
+        /// The broker has shown all that it was asked for.
+        var hasAllShown: Bool { barriers.values.allSatisfy(\.isEcho) }
+        /// Since when the oldest marker, or subscription, is unanswered.
+        var unansweredSince: Int64? { isGivenUp ? nil : barriers.values.map(\.askedAt).min() }
 
         /// Whether an answer to presence or markers is still to come.
         private var isWaiting: Bool { !isGreeted || !barriers.isEmpty }
@@ -130,6 +148,9 @@ extension DeviceCore {
     static let longestRetry: Int64 = 600_000
     /// The controller greets each device every ten minutes or so: whom it does not greet for longer, it does not know of.
     static let longestSilence: Int64 = 900_000
+    /// How long a marker or a subscription may go unanswered on one connection at first, and at most.
+    static let firstPatience: Int64 = 300_000
+    static let longestPatience: Int64 = 3_600_000
 
     /// Whether what the broker has shown of this app is all, and the controller's wish: not while the documents of new
     /// groups are on their way.
@@ -155,36 +176,56 @@ extension DeviceCore {
     }
 
     mutating func subscribed(_ barrier: Int64) {
-        guard let session, let purpose = session.barriers[barrier] else { return }
-        if case .first = purpose {
+        guard let session, let asked = session.barriers[barrier] else { return }
+        if asked.isFirst {
             self.session?.isPresent = true
             batch.isPresenceDue = true
         }
-        self.session?.marked.insert(barrier)
         publishMarker(barrier)
     }
 
     private mutating func publishMarker(_ barrier: Int64) {
         guard let session else { return }
+        self.session?.barriers[barrier]?.isMarked = true
         let marker = BarrierMarker(connection: session.connection, counter: barrier)
         batch.effects.append(.publish(.barrier(.device(device)), marker.json, retain: false))
     }
 
-    /// A broker may drop a message without a word: what nobody has answered is said again, ever more rarely.
+    /// A broker may drop a message without a word: what nobody has answered is said again, ever more rarely. With nothing else
+    /// to be answered by the broker itself, a marker shows whether it still sends anything here.
     mutating func retryUnanswered() {
         guard let session, state.running.total >= session.retryDueAt else { return }
         self.session?.waitLonger(running: state.running.total)
-        for barrier in session.barriers.keys.sorted() where session.marked.contains(barrier) { publishMarker(barrier) }
+        if session.barriers.isEmpty {
+            expect(.echo)
+            publishMarker(nextBarrier)
+        }
+        for (barrier, asked) in session.barriers.sorted(by: { $0.key < $1.key }) where asked.isMarked {
+            publishMarker(barrier)
+        }
         if session.isPresent { batch.isPresenceDue = true }
+    }
+
+    /// When a connection is given up on which the broker leaves something unanswered. It may have dropped its answer, or so much
+    /// that it waits for here for ever: on another connection it does neither.
+    var givingUpAt: Int64? { session?.unansweredSince.map { $0 + patience } }
+
+    /// A broker that has just too much to do is not given more by many who come again and again.
+    mutating func giveUpUnanswered() {
+        guard let due = givingUpAt, state.running.total >= due else { return }
+        log(.warning, "the broker leaves what was asked unanswered: connects anew", "after \(patience / 1_000) s")
+        patience = min(2 * patience, Self.longestPatience)
+        session?.isGivenUp = true
+        batch.effects.append(.reconnect)
     }
 
     mutating func receivedBarrier(_ payload: [UInt8], at now: Now) {
         guard let marker = try? BarrierMarker(json: payload, limit: 1_024), marker.connection == session?.connection,
-            let purpose = session?.barriers.removeValue(forKey: marker.counter)
+            let asked = session?.barriers.removeValue(forKey: marker.counter)
         else { return }  // Of an earlier connection, answered already, or no marker of ours.
-        session?.marked.remove(marker.counter)
+        if session?.barriers.isEmpty == true { patience = Self.firstPatience }
         session?.answered(running: state.running.total)
-        switch purpose {
+        switch asked.purpose {
         case .first:
             session?.isPastFirst = true
             retryHeld(at: now)
@@ -201,6 +242,7 @@ extension DeviceCore {
             forgetEarlierEpochs()
             followMembership(at: now)
             settle(state.apps.keys, at: now)
+        case .echo: break
         }
     }
 
@@ -338,12 +380,16 @@ extension DeviceCore {
         for address in layers.addresses(ofOtherGroupsThan: Set(state.groups)) { set(nil, at: address) }
     }
 
-    private mutating func subscribe(_ filters: [TopicFilter], for purpose: Session.Barrier) {
+    private mutating func subscribe(_ filters: [TopicFilter], for purpose: Session.Barrier.Purpose) {
+        expect(purpose)
+        batch.effects.append(.subscribe(filters, barrier: nextBarrier))
+    }
+
+    private mutating func expect(_ purpose: Session.Barrier.Purpose) {
         nextBarrier += 1
-        let number = nextBarrier
-        session?.expectMarker(running: state.running.total)
-        session?.barriers[number] = purpose
-        batch.effects.append(.subscribe(filters, barrier: number))
+        let (number, now) = (nextBarrier, state.running.total)
+        session?.expectMarker(running: now)
+        session?.barriers[number] = Session.Barrier(purpose: purpose, askedAt: now)
     }
 
     /// Up to a quarter of a second: a fleet that comes back together does not report at one moment.

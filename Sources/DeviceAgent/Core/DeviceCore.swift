@@ -30,6 +30,8 @@ package struct DeviceCore: Sendable {
     var eventNumber: Int64 = 0
     /// Of all connections: an answer to an earlier one's subscription is none to this one's.
     var nextBarrier: Int64 = 0
+    /// How long the broker may leave something unanswered on a connection, in milliseconds of running time.
+    var patience = DeviceCore.firstPatience
     /// The agent is taking leave.
     var isEnding = false
     /// The running time of each app's last refused registration that was reported.
@@ -212,6 +214,7 @@ package struct DeviceCore: Sendable {
         if let due = session?.greetingDueAt { next = min(next, due) }
         if let due = session?.retryDueAt { next = min(next, due) }
         if let due = session?.freshness.askAt { next = min(next, due) }
+        if let due = givingUpAt { next = min(next, due) }
         if let due = deadlines.values.min() { next = min(next, due) }
         return max(next, state.running.total + 1)
     }
@@ -222,6 +225,7 @@ package struct DeviceCore: Sendable {
         answerLateGreeting()
         sayNonce()
         retryUnanswered()
+        giveUpUnanswered()
         if state.running.total - clockSavedAt >= Self.clockInterval { batch.isClockDue = true }
     }
 

@@ -51,6 +51,8 @@ package enum DeviceEffect: Sendable {
     case publish(Address, [UInt8], retain: Bool)
     /// Publish the newest state of an app, retained. One that has not been sent yet gives way to it, unwritten.
     indirect case report(Status)
+    /// Leave this connection, as if it had been lost, for another one.
+    case reconnect
     case send(LinkID, AgentFrame)
     case close(LinkID)
     case display(LinkID, id: Int64, text: String)
@@ -60,7 +62,7 @@ package enum DeviceEffect: Sendable {
     /// Whether it belongs to the connection that there was when it was decided, see ``DeviceCore/connection``.
     package var isForBroker: Bool {
         switch self {
-        case .subscribe, .unsubscribe, .publish, .report: true
+        case .subscribe, .unsubscribe, .publish, .report, .reconnect: true
         case .destroyKeys, .createKeys, .store, .send, .close, .display, .checkCode, .log: false
         }
     }

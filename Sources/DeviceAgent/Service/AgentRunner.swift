@@ -124,6 +124,7 @@ final class AgentRunner: Sendable {
         case .publish(let address, let payload, let retain):
             parts.bus.publish(address, payload, retain: retain, on: connection)
         case .report(let status): parts.bus.report(status, on: connection)
+        case .reconnect: parts.bus.reconnect(connection)
         case .send(let link, let frame): parts.links.send(frame, to: link)
         case .close(let link): parts.links.close(link)
         case .display(let link, let id, let text):

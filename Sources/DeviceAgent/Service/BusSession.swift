@@ -185,6 +185,11 @@ package final class BusSession: Sendable {
         }
     }
 
+    /// The broker says the will of this connection, and another one is made.
+    package func reconnect(_ connection: RandomID?) {
+        execute(on: connection) { client, _ in client.reconnect() }
+    }
+
     private func execute(on connection: RandomID?, _ body: @escaping @Sendable (LoopClient, LoopState) -> Void) {
         guard let connection else { return }
         loop.execute { [client, state] in if state.connection == connection { body(client, state) } }

@@ -5,6 +5,7 @@ extension ControllerCore {
     /// wait for the disk. Should that fail, each is tried by itself, so that one is answered for what it cannot have.
     mutating func receive(_ messages: [Message], _ turn: inout Turn) throws {
         if case .offline = phase { return }
+        if messages.contains(where: \.isRetained) { phase.readBack?.silence = 0 }
         let messages = messages.map { ($0, Address(topic: $0.topic, in: identity.fleetID)) }
         let hasRequest = messages.contains { if case .request? = $0.1 { true } else { false } }
         guard messages.count > 1, hasRequest else { return try take(messages, &turn) }
@@ -38,6 +39,7 @@ extension ControllerCore {
             case .presence(.controller): readOwnPresence(message, &turn)
             case .desired, .groupMeta, .membership, .trust: try receiveDesired(message, address, &turn)
             case .barrier(.controller):
+                if message.payload == phase.serving?.barrier { markerCame() }
                 guard message.payload == phase.readBack?.barrier else { continue }
                 try collect(&reports, &turn)
                 guard case .looking(let complete) = phase else { continue }

@@ -44,7 +44,7 @@ extension ControllerCore {
         } else {
             issued = try withdraw(readBack.unknown, &turn) + replaceWithdrawnSignatures(&turn)
         }
-        phase = .serving(Serving())
+        phase = .serving(Serving(barrier: readBack.barrier))
         var count = readBack.foreign.count
         for topic in readBack.foreign.sorted() { turn.publish(topic, [], retain: true) }
         if !readBack.isTrustIntact {

@@ -4,6 +4,7 @@ extension ControllerCore {
     static let heartbeatInterval: Int64 = 60
     static let marksInterval: Int64 = 1
     static let barrierRetry: Int64 = 30
+    static let (firstPatience, longestPatience) = (5, 60)
     static let housekeepingInterval: Int64 = 3_600
     /// How often at most the home is asked which incarnations it gave out.
     static let enrolmentsInterval: Int64 = 10
@@ -32,14 +33,22 @@ extension ControllerCore {
             schedule.noteHousekeeping(every: Self.housekeepingInterval, at: turn.now)
             try keepHouse(&turn)
         }
+        if schedule.refusedAt != nil, Schedule.hasPassed(schedule.refusalPause, since: schedule.refusedAt, at: turn.now)
+        {
+            turn.log(.notice, "connects anew to say again what the broker has refused")
+            return leaveConnection(&turn)
+        }
         switch phase {
         case .offline: break
         case .looking(var readBack):
             phase = .offline  // so that `readBack` is the only copy
             if Schedule.hasPassed(Self.barrierRetry, since: readBack.askedAt, at: turn.now) {
                 readBack.askedAt = turn.now
-                turn.publish(identity.topic(.barrier(.controller)), readBack.barrier, retain: false)
+                readBack.silence += 1
+                say(readBack.barrier, &turn)
             }
+            // It is said twice as often as behind heartbeats.
+            if readBack.silence > 2 * patience { return giveUp(&turn) }
             phase = .looking(readBack)
         case .serving(var serving):
             phase = .offline  // so that `serving` is the only copy
@@ -51,7 +60,9 @@ extension ControllerCore {
                 }
                 serving.lastHeartbeat = turn.now
                 try beat(&turn)
+                say(serving.barrier, &turn)
             }
+            if serving.silence > patience { return giveUp(&turn) }
             try greet(&serving, &turn)
             if !serving.unsaid.isEmpty, Schedule.hasPassed(Self.marksInterval, since: serving.lastMarks, at: turn.now) {
                 serving.lastMarks = turn.now
@@ -60,6 +71,25 @@ extension ControllerCore {
             phase = .serving(serving)
         }
         wakeLater(&turn)
+    }
+
+    /// The broker sends nothing of what is to be acknowledged any more: it waits for answers to what it has dropped itself. On
+    /// another connection it does not. One that has just too much to do is not given more by who comes again and again.
+    private mutating func giveUp(_ turn: inout Turn) {
+        patience = min(2 * patience, Self.longestPatience)
+        turn.log(.warning, "the broker shows nothing of what this controller says: connects anew")
+        leaveConnection(&turn)
+    }
+
+    private mutating func leaveConnection(_ turn: inout Turn) {
+        phase = .offline
+        schedule.refusedAt = nil
+        turn.effects.append(.reconnect)
+    }
+
+    mutating func markerCame() {
+        phase.serving?.markerCame()
+        patience = Self.firstPatience
     }
 
     private mutating func wakeLater(_ turn: inout Turn) {
@@ -74,6 +104,7 @@ extension ControllerCore {
             }
             if !serving.waiting.isEmpty { next = turn.now }
         }
+        if let refused = schedule.refusedAt { next = min(next, refused.advanced(bySeconds: schedule.refusalPause)) }
         // Also when a reading has failed, of which nothing is heard.
         if schedule.isHomeUnread {
             next = min(next, (schedule.lastEnrolments ?? turn.now).advanced(bySeconds: Self.enrolmentsInterval))

@@ -29,6 +29,8 @@ package struct ControllerCore: ~Copyable {
     var signingClock: SigningClock
     /// Up to which time the store knows that times may have been signed.
     var reservedTime: Timestamp
+    /// Behind how many heartbeats the own marker may stay away on a connection.
+    var patience = ControllerCore.firstPatience
     /// For how many seconds it is remembered that a document is gone.
     let tombstoneLife: Int64
     /// In seconds: by so much the times may run ahead after each restart, and the store is written to once in so many.
@@ -130,10 +132,11 @@ package struct ControllerCore: ~Copyable {
         do {
             switch event {
             case .connected: try connected(&turn)
-            case .disconnected: phase = .offline
+            case .disconnected: (phase, schedule.refusedAt) = (.offline, nil)
             case .messages(let messages): try receive(messages, &turn)
             // It has been woken, perhaps early, since the clock was set back meanwhile: the next wake is asked for anew.
             case .tick: schedule.wake = nil
+            case .refused: schedule.noteRefusal(at: turn.now)
             case .enrolments(let enrolments): try learn(enrolments, &turn)
             }
             try advance(&turn)
@@ -157,8 +160,12 @@ package struct ControllerCore: ~Copyable {
         phase = .looking(readBack)
         turn.effects.append(
             .subscribe([.allDesired, .allReplies, .allPresence, .requests(nil), .one(.barrier(.controller))]))
-        turn.publish(identity.topic(.barrier(.controller)), readBack.barrier, retain: false)
+        say(readBack.barrier, &turn)
         turn.log(.info, "connected", ["session": "\(session)"])
+    }
+
+    func say(_ barrier: [UInt8], _ turn: inout Turn) {
+        turn.publish(identity.topic(.barrier(.controller)), barrier, retain: false)
     }
 
     private func barrier(_ session: Int64) -> [UInt8] {

@@ -10,6 +10,8 @@ extension ControllerCore {
         case messages([Message])
         /// The time that ``Effect/wake(at:)`` asked for, or any other.
         case tick
+        /// The broker has refused something that this connection has said.
+        case refused
         /// The incarnations that the home has given out.
         case enrolments([DeviceID: Int64])
     }
@@ -20,6 +22,8 @@ extension ControllerCore {
         case subscribe([TopicFilter])
         /// At QoS 1. An empty retained message clears a topic.
         case publish(topic: String, payload: [UInt8], retain: Bool)
+        /// Leave this connection, as if it had been lost, for another one.
+        case reconnect
         /// Read the home's enrolments and answer with ``Event/enrolments(_:)``.
         case readEnrolments
         /// Send ``Event/tick`` at this time; replaces the one before.

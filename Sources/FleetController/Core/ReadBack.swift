@@ -5,6 +5,8 @@ struct ReadBack {
     let barrier: [UInt8]
     /// When the barrier was published last: a broker may drop it without a word.
     var askedAt: Timestamp
+    /// How often it was published since the broker has shown anything.
+    var silence = 0
     /// Revisions that the broker holds as the store does.
     var intact: Set<Int64> = []
     /// Whether the trust document is the home's.

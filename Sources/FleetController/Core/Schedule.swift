@@ -15,6 +15,13 @@ struct Schedule {
     var isReadingEnrolments = false
     /// Devices may have been enrolled of which this controller has not heard from the home.
     var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
+    /// When the broker first refused something on this connection: the next one says it again.
+    var refusedAt: Timestamp?
+    /// How many seconds later: the longer, the more often that does not help.
+    private(set) var refusalPause: Int64 = 0
+    private static let (firstPause, longestPause): (Int64, Int64) = (60, 3_600)
+    /// When something was refused last.
+    private var lastRefusal: Timestamp?
     /// What ``ControllerCore/Effect/wake(at:)`` last said.
     var wake: Timestamp?
 
@@ -33,6 +40,15 @@ struct Schedule {
             needsEnrolments = true
             enrolling = enrolling.filter { enrolments[$0.key] ?? 0 < $0.value }
         }
+    }
+
+    mutating func noteRefusal(at now: Timestamp) {
+        if refusedAt == nil {
+            let isNew = Self.hasPassed(2 * refusalPause, since: lastRefusal, at: now)
+            refusalPause = isNew ? Self.firstPause : min(2 * refusalPause, Self.longestPause)
+            refusedAt = now
+        }
+        lastRefusal = now
     }
 
     mutating func noteHousekeeping(every seconds: Int64, at now: Timestamp) {

@@ -45,8 +45,18 @@ struct Serving {
     /// Own publishes below desired/ that have not come back yet, and the heartbeats before each: until it is back what comes
     /// is older.
     private var echoes: [Address: Int] = [:]
+    /// The controller's own marker, said behind each heartbeat.
+    let barrier: [UInt8]
+    /// Heartbeats behind which it has not come back.
+    private(set) var silence = 0
     var lastHeartbeat: Timestamp?
     var lastMarks: Timestamp?
+
+    init(barrier: [UInt8]) {
+        self.barrier = barrier
+    }
+
+    mutating func markerCame() { silence = 0 }
 
     /// Takes in what devices have said. Answers which of them somebody has to look at.
     mutating func note(_ collector: Collector) -> [DeviceID] {
@@ -131,6 +141,7 @@ struct Serving {
     /// whether anything was dropped on the way. A round takes ten heartbeats.
     mutating func askNext() {
         beats += 1
+        silence += 1
         let due = later
         later = [:]
         for (device, lost) in due { ask(device, lost: lost) }

@@ -45,6 +45,11 @@ actor ControllerEngine {
 
     func tick() { handle(.tick) }
 
+    /// The broker has refused something that was said on that connection.
+    func refused(on connection: Int) {
+        if connection == self.connection { handle(.refused) }
+    }
+
     /// Takes in messages of the present connection; an earlier one's will be read again, or sent again.
     func receive(_ messages: [Mosquitto.Message]) {
         let messages = messages.filter { $0.connection == connection }.map {

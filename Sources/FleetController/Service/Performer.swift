@@ -35,10 +35,14 @@ struct Performer {
                             unanswered -= 1
                         }
                         // At once: the request is made before this returns, so the order is kept.
-                        group.addImmediateTask { await publish(payload, to: topic, retain: retain) }
+                        group.addImmediateTask {
+                            await publish(payload, to: topic, retain: retain, on: entry.connection)
+                        }
                         unanswered += 1
                     case .subscribe(let filters):
                         if isCurrent(entry) { try await subscribe(filters) }
+                    case .reconnect:
+                        if isCurrent(entry) { client.reconnect() }
                     case .readEnrolments: await readEnrolments()
                     case .wake(let time): alarm.set(for: time, now: .now())
                     case .note(let position): lock.noteDatabase(at: position.description)
@@ -53,11 +57,12 @@ struct Performer {
     /// What was decided for a connection that is gone would only confuse the next one.
     private func isCurrent(_ entry: Outbox.Entry) -> Bool { client.state == .connected(number: entry.connection) }
 
-    private func publish(_ payload: [UInt8], to topic: String, retain: Bool) async {
+    private func publish(_ payload: [UInt8], to topic: String, retain: Bool, on connection: Int) async {
         do {
             let reason = try await client.publish(payload, to: topic, retain: retain)
             if reason.isError {
                 logger.error("the broker refuses a message", metadata: ["topic": "\(topic)", "reason": "\(reason)"])
+                await engine.refused(on: connection)
             }
         } catch let error as MosquittoError where Self.isConnectionGone(error) {
             // The next connection repairs what was meant to be there.

@@ -148,6 +148,7 @@ final class SimulatedDevice {
         case .unsubscribe(let filters): _ = try? client?.unsubscribe(from: filters.map { $0.text(in: fleet) })
         case .publish(let address, let payload, let retain): outbox.add(address, payload, retain: retain)
         case .report(let status): outbox.add(status)
+        case .reconnect: client?.reconnect()
         case .send(let link, let frame): tell(link, frame)
         case .display(let link, let id, _): meter.replies.append(.displayed(link, id: id, true))
         case .checkCode(let check, _, _): meter.replies.append(.codeChecked(check, isRight: false))

@@ -19,6 +19,8 @@ final class Broker {
     private var olds: [[String: Retained]] = []
     /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
+    /// Until when what a client says is refused: somebody has written a wrong list of who may do what.
+    private var refusedUntil: [User: Int64] = [:]
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
 
     struct Retained {
@@ -82,21 +84,30 @@ final class Broker {
         world.after(Machine.keepAlive) { [unowned self] in end(connection) }
     }
 
-    /// An answer. Whose queue is full gets none, and leaves when it has waited for long enough.
+    /// An answer. Whose queue is full gets none, and leaves when nothing has been answered for long enough.
     private func answer(_ connection: Connection, _ body: @escaping () -> Void) {
         guard manners == .lossy, connection.down.underWay >= 12 || world.noise.chance(2) else {
-            return down(connection, .atMostOnce, body)
+            return down(connection, .atMostOnce) { [unowned self] in
+                connection.answeredAt = world.now
+                body()
+            }
         }
         world.say("broker", "drops an answer to \(connection.client.name)")
+        if !connection.isOwing { connection.answeredAt = world.now }
         connection.isOwing = true
-        world.after(Self.patience) { [unowned self] in
+        noticeSilence(on: connection)
+    }
+
+    private func noticeSilence(on connection: Connection) {
+        world.after(connection.answeredAt + Self.patience - world.now) { [unowned self] in
             guard connection.isClientThere else { return }
+            guard world.now - connection.answeredAt >= Self.patience else { return noticeSilence(on: connection) }
             cut(connection, noticedAfter: 0)
             connection.client.lost(connection)
         }
     }
 
-    /// How long a client waits for an answer.
+    /// How long a client waits for any answer.
     private static let patience: Int64 = 60_000
 
     /// A client leaves in good order, behind all that it has said: no will.
@@ -159,8 +170,9 @@ final class Broker {
     /// Whoever still thinks that a connection stands is told.
     func calm() {
         start()
+        refusedUntil = [:]
         for connection in connections
-        where connection.isOwing || max(connection.up.last, connection.down.last) > world.now + 2_000 {
+        where max(connection.up.last, connection.down.last) > world.now + 2_000 {
             freeze(connection, for: 0, isDead: true)
         }
         for connection in connections where connection.isDead { end(connection) }
@@ -217,15 +229,29 @@ final class Broker {
         _ topic: String, _ payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool, on connection: Connection
     ) {
         up(connection, qos) { [unowned self] in
-            (connection.client as? Machine)?.checkArrived(topic, payload, retain, on: connection)
-            publish(topic, payload, qos, retain: retain, by: connection.client)
+            let isRefused = refusedUntil[connection.client.user].map { world.now < $0 } ?? false
+            if isRefused {
+                world.say("broker", "refuses \(topic)")
+            } else {
+                (connection.client as? Machine)?.checkArrived(topic, payload, retain, on: connection)
+                publish(topic, payload, qos, retain: retain, by: connection.client)
+            }
             if qos == .atMostOnce {
+                connection.answeredAt = world.now
                 connection.client.sent(on: connection)
             } else {
-                answer(connection) { connection.client.sent(on: connection) }
+                answer(connection) {
+                    if isRefused { connection.client.refused(on: connection) }
+                    connection.client.sent(on: connection)
+                }
             }
         }
     }
+
+    func refuse(_ user: User, for time: Int64) { refusedUntil[user] = world.now + time }
+
+    /// Whether it may have refused what was said just now.
+    func refuses(_ user: User) -> Bool { refusedUntil[user].map { world.now < $0 + 5_000 } ?? false }
 
     /// A refused subscription is asked for again, as every client of this project does.
     func subscribe(_ filters: [String], qos: QoS = .atLeastOnce, token: Int64, on connection: Connection) {
@@ -326,10 +352,17 @@ final class Broker {
         _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection
     ) {
         guard rights(of: connection.client.user).read.contains(where: { $0.matches(topic) }) else { return }
+        if qos != .atMostOnce, connection.isClogged { return world.say("broker", "drops \(topic)") }
         switch manners {
         case .honest: break
         case .lossy:
-            if connection.down.underWay >= 12 || world.noise.chance(5) { return world.say("broker", "drops \(topic)") }
+            guard connection.down.underWay >= 12 || world.noise.chance(5) else { break }
+            // What it has dropped is waited for to be acknowledged, and there is only so much of that.
+            if qos != .atMostOnce, world.noise.chance(3) {
+                world.say("broker", "sends \(connection.client.name) nothing at QoS 1 any more")
+                connection.isClogged = true
+            }
+            return world.say("broker", "drops \(topic)")
         case .hostile:
             guard let withheld = connection.withheld, topic.contains(withheld) else { break }
             guard let lateness = connection.lateness else { return }

@@ -11,10 +11,13 @@ protocol BusClient: AnyObject {
     func lost(_ connection: Connection)
     /// Something that the client has sent is with the broker.
     func sent(on connection: Connection)
+    /// The broker has refused something that the client has sent.
+    func refused(on connection: Connection)
 }
 
 extension BusClient {
     func sent(on connection: Connection) {}
+    func refused(on connection: Connection) {}
 }
 
 /// One connection of a client, as broker and client see it: each direction keeps its order, nothing survives its end.
@@ -37,8 +40,11 @@ final class Connection {
     var isBrokenOff = false
     /// Nothing comes through any more, and nobody has been told.
     var isDead = false
-    /// The broker has dropped an answer.
+    /// The broker has dropped an answer, and when it gave one last, or what was sent needed none.
     var isOwing = false
+    var answeredAt: Int64 = 0
+    /// The broker waits for so many acknowledgements of what it has dropped itself that it sends nothing more at QoS 1.
+    var isClogged = false
 
     init(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) {
         self.client = client

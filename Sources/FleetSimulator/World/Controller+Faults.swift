@@ -63,6 +63,7 @@ extension Controller {
             return line.details["topic"].map { "\($0)" }
         }
         return effects.compactMap { effect in
+            if case .reconnect = effect { return world.fault == .ownConnectionKept ? nil : effect }
             guard case .publish(let topic, let payload, let retain) = effect else { return effect }
             switch world.fault {
             case .rowsLeftOut: return .publish(topic: topic, payload: withoutLastRow(payload), retain: retain)

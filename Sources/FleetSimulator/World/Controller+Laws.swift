@@ -352,6 +352,7 @@ extension Controller {
         case .connected: coverage.count("controller", "connected", phase.rawValue)
         case .disconnected: coverage.count("controller", "disconnected", phase.rawValue)
         case .tick: coverage.count("controller", "tick", phase.rawValue)
+        case .refused: coverage.count("controller", "refused", phase.rawValue)
         case .enrolments: coverage.count("controller", "enrolments", phase.rawValue)
         case .messages(let messages):
             for message in messages {

@@ -241,6 +241,9 @@ final class Controller: BusClient {
 
     func connected(_ connection: Connection) {}
     func subscribed(_ token: Int64, on connection: Connection) {}
+    func refused(on connection: Connection) {
+        if connection === self.connection, world.fault != .refusalsIgnored { handle(.refused) }
+    }
 
     func lost(_ connection: Connection) {
         guard connection === self.connection else { return }
@@ -306,6 +309,7 @@ final class Controller: BusClient {
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
         case .tick: checkBeats(effects)
+        case .refused: break
         case .enrolments(let enrolments): homeRead = enrolments
         }
         if world.fault != nil { effects = altered(effects) }
@@ -350,6 +354,9 @@ final class Controller: BusClient {
                 // signed is taken as signed.
                 if world.schedule.seed % 8 != 0 { world.fleet.vouch(for: payload, at: topic, stage: renewals) }
                 world.broker.send(topic, payload, retain: retain, on: connection)
+            case .reconnect:
+                world.say(name, "leaves the connection for another one")
+                cut(noticedAfter: 0)
             case .readEnrolments:
                 if world.fault == .enrolmentsNotRead { continue }
                 world.after(world.delay()) { [unowned self] in

@@ -47,8 +47,9 @@ extension Coverage {
         "device effect",
         [
             "destroyKeys", "createKeys", "store", "subscribe", "unsubscribe", "publish a device's presence",
-            "publish barrier", "publish event", "publish log-level", "report", "send welcome", "send refused",
-            "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "close", "display",
+            "publish barrier", "publish event", "publish log-level", "report", "reconnect", "send welcome",
+            "send refused", "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "close",
+            "display",
             "checkCode",
         ], [""])
 
@@ -94,6 +95,7 @@ extension Coverage {
 
     private static let controllerEvents =
         each("controller", ["connected"], ["offline"])
+        + each("controller", ["refused"], ["looking", "serving"])
         + each("controller", ["disconnected", "enrolments"], ["looking", "serving"])
         + each("controller", ["tick"], ["offline", "looking", "serving"])
         + each(
@@ -102,7 +104,7 @@ extension Coverage {
                 "desired", "trust", "group meta", "membership", "a device's presence", "the controller's presence",
                 "status", "event", "log-level", "request",
             ], ["looking", "serving"])
-        + each("controller", ["barrier"], ["looking"])
+        + each("controller", ["barrier"], ["looking", "serving"])
 
     private static let requests =
         each(

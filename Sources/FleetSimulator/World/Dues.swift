@@ -12,6 +12,8 @@ struct Dues {
     private var marker: (number: Int64, at: Int64)?
     /// All that have not come back.
     private var open: Set<Int64> = []
+    /// What was subscribed to: a marker of nothing only shows that the broker is there.
+    private var asked: Set<Int64> = []
     private var isGreeted = false
     private var isConnected = false
     private var isPastFirst = false
@@ -30,6 +32,7 @@ struct Dues {
     ) -> String? {
         let now = core.state.running.total
         for event in events { note(event, of: core.device, on: connection, at: now) }
+        for case .subscribe(_, let barrier) in effects { asked.insert(barrier) }
         for case .publish(let address, let payload, _) in effects where isConnected { said(address, payload, at: now) }
         guard events.contains(where: { if case .tick = $0 { true } else { false } }) else { return nil }
         if let eventsSaidAt, !core.state.events.isEmpty, now - eventsSaidAt > Self.eventRetry + Self.tolerance {
@@ -72,7 +75,9 @@ struct Dues {
     private mutating func said(_ address: Address, _ payload: [UInt8], at now: Int64) {
         switch address {
         case .barrier:
-            guard let said = try? BarrierMarker(json: payload, limit: 1_024) else { return }
+            guard let said = try? BarrierMarker(json: payload, limit: 1_024), asked.contains(said.counter) else {
+                return
+            }
             // Said again, it is waited for as long as the device likes.
             marker = open.isEmpty && isGreeted ? (said.counter, now) : nil
             open.insert(said.counter)

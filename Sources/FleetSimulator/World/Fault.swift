@@ -17,7 +17,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case agesIgnored, noncesNotSaid
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
-    case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, markersNotRepeated
+    case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, markersNotRepeated, connectionKept
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
@@ -27,6 +27,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
     case changesNotPublished, tombstonesNotPublished, membershipNotPublished, metaNotPublished, trustNotPublished
     case noncesNotAnswered, nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
+    case ownConnectionKept, refusalsIgnored
     case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
     case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut
     // Members of the fleet

@@ -79,6 +79,7 @@ extension Machine {
         case .unsubscribe: "unsubscribe"
         case .publish(let address, _, _): "publish \(Coverage.kind(of: address.topic(in: SimulatedFleet.id)))"
         case .report: "report"
+        case .reconnect: "reconnect"
         case .send(_, let frame): "send \(name(of: frame))"
         case .close: "close"
         case .display: "display"

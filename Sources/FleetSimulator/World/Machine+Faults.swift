@@ -68,6 +68,7 @@ extension Machine {
         case .report(var status) where world.fault == .sequenceNotRaised:
             status.order.sequence = 1
             return .report(status)
+        case .reconnect where world.fault == .connectionKept: return nil
         case .report where world.fault == .statusesLost:
             return world.noise.chance(20) ? nil : effect
         case .publish(.presence, let said, _) where world.fault == .presenceNotRepeated:

@@ -199,6 +199,7 @@ final class Machine: BusClient {
             let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
             let (isSaid, boot) = (watch.bus.isPresent, core.state.boot)
             world.broker.leave(connection) { [unowned self] in
+                guard !world.broker.refuses(user) else { return }
                 if hasReported { checkSilent(boot) }
                 guard isSaid, let said = world.broker.retained[topic]?.payload,
                     let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
@@ -350,6 +351,10 @@ final class Machine: BusClient {
             case .report(let status):
                 checkTold(status)
                 report(status)
+            case .reconnect:
+                guard isConnectionCurrent else { continue }
+                world.say(name, "leaves the connection for another one")
+                cut(noticedAfter: 0)
             case .send(let link, let frame):
                 if case .codeResult = frame, codeLinks.remove(link.number) != nil {
                     post(.linkClosed(link))

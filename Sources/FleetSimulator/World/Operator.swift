@@ -25,6 +25,8 @@ final class Operator: BusClient {
         /// What a change was made from.
         let basedOn: (address: Address, revision: Int64)?
         let then: ((Response.Result) -> Void)?
+        /// What is done when nobody has answered.
+        let again: (() -> Void)?
     }
 
     init(_ number: Int, _ world: World) {
@@ -44,7 +46,7 @@ final class Operator: BusClient {
 
     func ask(
         _ verb: Verb, _ body: JSONValue, basedOn: (address: Address, revision: Int64)? = nil,
-        then: ((Response.Result) -> Void)? = nil
+        again: (() -> Void)? = nil, then: ((Response.Result) -> Void)? = nil
     ) {
         let id = RandomID.random(using: &world.noise)
         // In the end somebody sets the clocks right, here by the controller's, which may be fast.
@@ -55,14 +57,22 @@ final class Operator: BusClient {
         let request = Request(id: id, replyTo: Name(unchecked: "here"), notAfter: notAfter, body: body)
         let asked = Asked(
             id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
-            until: world.now + 60_000, verb: verb, basedOn: basedOn, then: then)
+            until: world.now + 60_000, verb: verb, basedOn: basedOn, then: then,
+            again: again)
         waiting.append(asked)
         if verb.isChange { changes[id] = (world.controller.putBacks, world.controller.runs) }
         send(asked)
     }
 
     private func send(_ asked: Asked) {
-        guard waiting.contains(where: { $0.id == asked.id }), world.now < asked.until else { return }
+        guard waiting.contains(where: { $0.id == asked.id }) else { return }
+        guard world.now < asked.until else {
+            guard let again = asked.again else { return }
+            waiting.removeAll { $0.id == asked.id }
+            return again()
+        }
+        // Somebody who has waited for so long does it all again.
+        if asked.until - world.now < 30_000, let connection, connection.isClogged { cut() }
         if isReady, let connection { world.broker.send(asked.topic, asked.payload, retain: false, on: connection) }
         world.after(world.noise.milliseconds(1_000...4_000)) { [unowned self] in send(asked) }
     }

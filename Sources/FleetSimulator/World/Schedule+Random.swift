@@ -164,6 +164,11 @@ extension Action {
             self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
             return
         }
+        if broker == .lossy, random.chance(5) {
+            let isController = random.chance(50)
+            self = .refuseSaid(isController ? nil : device, random.milliseconds(1...100_000))
+            return
+        }
         switch mixture.kind(&random) {
         case .request:
             self = .request(random.below(Schedule.operators), Change(&random, devices: devices, apps: apps, mixture))

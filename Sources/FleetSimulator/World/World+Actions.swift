@@ -29,6 +29,8 @@ extension World {
         case .stopBroker(let time): broker.stop(isCrash: false, downFor: time)
         case .ageBroker(let savings, let time): broker.stop(isCrash: true, downFor: time, age: savings)
         case .saveBroker: broker.save()
+        case .refuseSaid(let device, let time):
+            broker.refuse(device.map { machines[$0].user } ?? controller.user, for: time)
         case .crashController(let effects, let time):
             controller.downFor = time
             if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
@@ -92,13 +94,12 @@ extension World {
         let putBacks = controller.putBacks
         let incarnation = machine.enrollment.incarnation
         let request = DeviceRequest(device: machine.id, incarnation: incarnation)
-        operators[0].ask(.deviceRemove, json(request)) { [unowned self] result in
+        func again() { if machine.isRemovalUnfinished { finishRemoval(of: machine) } }
+        operators[0].ask(.deviceRemove, json(request), again: again) { [unowned self] result in
             if case .failure(let failure) = result {
                 // Somebody else was about to enrol it.
                 guard failure.code == .unavailable else { return }
-                return after(10_000) { [unowned self] in
-                    if machine.isRemovalUnfinished { finishRemoval(of: machine) }
-                }
+                return after(10_000, again)
             }
             // An answer from before a backup was put back speaks of what is lost with the rest.
             guard controller.putBacks == putBacks else { return }
@@ -113,7 +114,8 @@ extension World {
     func finishEnrolment(of machine: Machine) {
         let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation + 1)
         let asked = now
-        operators[0].ask(.enroll, json(request)) { [unowned self] result in
+        func again() { if machine.enrolment != nil { finishEnrolment(of: machine) } }
+        operators[0].ask(.enroll, json(request), again: again) { [unowned self] result in
             // Removed between the first time that it was answered and the last.
             if machine.takenOutAt > asked { machine.removalMayFollowUntil = now + 60_000 }
             guard case .success(let body, _) = result,

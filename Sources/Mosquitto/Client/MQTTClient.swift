@@ -121,6 +121,12 @@ public final class MQTTClient: Sendable {
         try await answer.wait()
     }
 
+    /// Leaves this connection without a farewell, as if it had been lost, and makes another one: a broker may have come to
+    /// answer nothing on one. The broker says the will. Without a connection it has no effect; does not wait.
+    public func reconnect() {
+        client.loop.execute { [client] in client.reconnect() }
+    }
+
     /// Ends the client for good; again without effect. Returns when the connection is closed: what was published
     /// before went out before the DISCONNECT, if the broker took it within a second. Whoever still waits for an answer
     /// gets `.closed`; `messages` ends behind what is held.

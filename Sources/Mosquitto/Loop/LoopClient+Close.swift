@@ -20,6 +20,14 @@ extension LoopClient {
         }
     }
 
+    /// Leaves this connection without a farewell, as if it had been lost, and makes another one: a broker may have come to
+    /// answer nothing on one. The broker says the will. Without a connection it has no effect; on the loop's thread only.
+    public func reconnect() {
+        loop.checkIsolated()
+        guard case .connected = phase else { return }
+        end(cause: MosquittoError(.connectionLost, "the connection to \(options.endpoint) was given up"))
+    }
+
     /// libmosquitto closes the socket as soon as it has written the DISCONNECT. With unread bytes (the answers to the
     /// last publishes) that resets the connection, and the broker may lose what it has not read. So the socket is kept
     /// open by a second descriptor, and read until the broker closes it.

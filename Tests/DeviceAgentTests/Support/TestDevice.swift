@@ -23,6 +23,8 @@ struct TestDevice {
     var subscriptions: [String] = []
     /// Whether the controller answers a presence.
     var isControllerThere = true
+    /// How often it has asked for another connection.
+    private(set) var reconnects = 0
     /// What the broker has said and has not arrived yet, while it is slow.
     var underWay: [DeviceEvent]?
     /// Everything sent on each connection of an app, until it is taken.
@@ -173,6 +175,7 @@ struct TestDevice {
         case .send(let link, let frame):
             frames.append(frame)
             sent[link, default: []].append(frame)
+        case .reconnect: reconnects += 1
         case .close, .display, .log: break
         case .checkCode(let check, let text, let code):
             events.append(.codeChecked(check, isRight: code.matches(text)))
