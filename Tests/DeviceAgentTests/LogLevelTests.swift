@@ -125,6 +125,8 @@ struct LogLevelTests {
         let end = device.now.wall.advanced(bySeconds: 60)
         try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .verbose, notAfter: end)))
         #expect(try device.status(mail).logLevel == .verbose)
+        // A hello of a minute ago would be one to ask about.
+        device.isControllerThere = false
         try device.wait(61)
         #expect(try device.status(mail).logLevel == .status)
         #expect(device.core.nextTick > device.core.state.running.total + 1_000)

@@ -49,6 +49,27 @@ struct RetirementTests {
         #expect(try device.status(mail).authState == .authorized)
     }
 
+    @Test("what a retired app was told why goes back to no earlier document, while it waits for its release to be certain")
+    func laterMessage() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        let (all, own) = (Address.desired(.all, mail, .auth), Address.desired(.device(device.device), mail, .auth))
+        try device.publish(own, device.fleet.document(own, .auth(.retired, "first")))
+        let second = try device.fleet.document(own, .auth(.retired, "second"))
+        // That of the lower layer was changed later, and comes before.
+        try device.publish(all, device.fleet.document(all, .auth(.retired, "all")))
+        try device.publish(own, second)
+        #expect(try device.status(mail).authMessage == "second")
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.publish(all, device.fleet.document(all, .auth(.authorized)))
+        try device.publish(own, device.fleet.document(own, .auth(.authorized)))
+        try device.connect()
+        #expect(try device.status(mail).authState == .retired)
+        #expect(try device.status(mail).authMessage == "second")
+    }
+
     @Test("retired at any layer wins over an override of the device")
     func wins() throws {
         var device = try TestDevice()

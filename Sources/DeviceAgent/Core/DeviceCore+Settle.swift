@@ -215,7 +215,12 @@ extension DeviceCore {
     private mutating func releaseLatch(
         _ app: inout AppRecord, by deciding: KeptDocument?, _ retired: Revision?, _ isCertain: Bool
     ) {
-        guard let latch = app.latch, let deciding, retired ?? deciding.change > latch.change else { return }
+        guard let latch = app.latch, let deciding else { return }
+        // Of a retirement by policy an app hears what the deciding document says, also when that is certain no more.
+        if retired != nil, latch.reason == .policy, latch.message != deciding.authMessage {
+            app.latch?.message = deciding.authMessage
+        }
+        guard retired ?? deciding.change > latch.change else { return }
         if let retired {
             app.latch = AppRecord.Latch(change: retired, reason: .policy, message: deciding.authMessage)
         } else if isCertain, deciding.value?.problems.isEmpty == true {

@@ -26,7 +26,17 @@ extension Controller {
         let apps = request.app.map { [$0] } ?? named.sorted()
         let summary = try apps.flatMap { try store.summary(of: $0, at: clock) }
         differs(try rows(of: .status), from: Set(summary.map(\.jsonText)), "status")
-        for row in try rows(of: .devices) { try check(row, statuses, online) }
+        let gaps = try store.gaps()
+        for row in try rows(of: .devices) { try check(row, statuses, online, gaps) }
+        try checkRevisions(try rows(of: .policies))
+    }
+
+    /// Who changes what stands there names the revision that the list tells.
+    private func checkRevisions(_ rows: [JSONValue]) throws {
+        let stored = Set(try store.wishes().map(\.revision.number))
+        for row in rows where row["revision"]?.integerValue.map(stored.contains) != true {
+            world.fail(.summary, "policies tells of \(row.jsonText), and no document is at that revision")
+        }
     }
 
     /// How long a device has been online or offline is told of no other state.
@@ -88,7 +98,9 @@ extension Controller {
         world.fail(.summary, "\(name) tells of \(told.sorted()), and there is \(wanted.sorted())")
     }
 
-    private func check(_ row: JSONValue, _ statuses: [Status], _ online: Set<DeviceID>) throws {
+    private func check(
+        _ row: JSONValue, _ statuses: [Status], _ online: Set<DeviceID>, _ gaps: [FleetStore.Gap]
+    ) throws {
         guard let name = row["device"]?.stringValue.flatMap({ DeviceID($0) }), let known = try store.device(name) else {
             return world.fail(.summary, "devices tells of \(row.jsonText)")
         }
@@ -97,5 +109,10 @@ extension Controller {
             row["agent"]?.stringValue == known.agent, row["since"]?.stringValue == known.since?.description,
             row["apps"]?.integerValue == Int64(apps), (row["state"]?.stringValue == "online") == online.contains(name)
         else { return world.fail(.summary, "devices tells of \(row.jsonText), and there are \(apps) apps of \(known)") }
+        let warnings = row["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        let lost = min(5, gaps.count { $0.device == name })
+        if warnings.count(where: { $0.hasSuffix("lost on the device") }) != lost {
+            world.fail(.summary, "devices warns of \(warnings), and events were lost \(lost) times")
+        }
     }
 }

@@ -74,6 +74,12 @@ extension Machine {
             // What was decided before the agent has read that the app has retired itself comes to nothing there.
             if app.session?.properties.authReason != .selfRetired { checkOrder(value, record) }
             watch.shown[app.id]?[value.policy] = value
+        case .deliver(_, .managed), .deliver(_, .availability(.available)):
+            if record.authState != .authorized, case .auth(.authorized, _)? = watch.shown[app.id]?[.auth],
+                app.session?.properties.authReason != .selfRetired
+            {
+                world.fail(.whole, "\(name)/\(app.id): \(frame) was told before a loss of authorization")
+            }
         case .welcome(_, _, let kept?) where kept > 0:
             if let launch = app.session?.registration?.launch,
                 !watch.requests.contains(Watch.Request(launch: launch, number: kept)), !wasPutBack

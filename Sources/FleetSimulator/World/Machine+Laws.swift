@@ -48,12 +48,30 @@ extension Machine {
         checkRetirements(events, core)
         checkCodes(events, effects, core)
         checkRegistrations(events, effects)
+        checkRefusals(events, effects, core)
         for event in events { watch.looked(at: event) }
         if let late = dues.handled(events, effects, of: core, on: watch.bus.connection) {
             world.fail(.ends, "\(name): \(late)")
         }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
             checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })
+        }
+    }
+
+    /// That somebody wanted to be an app and may not is told once a minute.
+    private func checkRefusals(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
+        for case .registrationRefused(let app, _) in events where disk.state.apps[app] != nil {
+            let now = core.state.running.total
+            if let last = watch.refusedAt[app], now - last < 60_000 { continue }
+            watch.refusedAt[app] = now
+            let isTold = effects.contains { effect in
+                guard case .store(let changes) = effect else { return false }
+                return changes.contains { change in
+                    guard case .event(let event) = change, case .event(let said) = event.body else { return false }
+                    return said.kind == .refused && said.header.app == app
+                }
+            }
+            if !isTold { world.fail(.kept, "\(name)/\(app): no event says that a process was refused") }
         }
     }
 
@@ -132,6 +150,12 @@ extension Machine {
 
     /// Who types the right code has it taken; who types a wrong one is told of.
     private func checkCodes(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
+        for case .checkCode(let check, _, _) in effects where events.count == 1 {
+            guard let record = core.state.apps[check.app], record[.logLevel].attempt.outcome == .awaitingCode,
+                record[.logLevel].source != check.address
+            else { continue }
+            world.fail(.codes, "\(name)/\(check.app): its code is compared with that of \(check.address.path)")
+        }
         guard events.count == 1, case .codeChecked(let check, let isRight)? = events.first,
             let app = core.state.apps[check.app], app.levelClocks[check.address]?.change == check.change
         else { return }
@@ -171,6 +195,20 @@ extension Machine {
         }
     }
 
+    /// What is not in force as it was wished is said to be rejected, and why.
+    private func checkRejections(_ app: AppRecord) {
+        for policy in Policy.allCases where app[policy].attempt.outcome == .rejected {
+            guard app[policy].attempt.message?.isEmpty ?? true else { continue }
+            world.fail(.summary, "\(name)/\(app.id): \(policy.rawValue) is rejected, and nobody says why")
+        }
+        if app.authReason == .outOfContact, app.latch == nil, app[.auth].source != nil,
+            app[.auth].attempt.outcome != .rejected
+        {
+            world.fail(
+                .summary, "\(name)/\(app.id): blocked, and its authorization is \(app[.auth].attempt.outcome)")
+        }
+    }
+
     /// Of what cannot be read at all, what was in force before stays so.
     private func checkUnreadable(_ app: AppRecord, was old: AppRecord) {
         guard app.latch == old.latch else { return }
@@ -199,6 +237,7 @@ extension Machine {
                 world.fail(.ends, "\(name)/\(id): the error of \(policy.rawValue) was carried to another revision")
             }
         }
+        checkRejections(app)
         if !isRetiring { checkApplied(app, was: old) }
         visit(old, app)
         checkOutOfContact(app, was: old)

@@ -80,6 +80,11 @@ extension Machine {
 
     /// A retirement gives way to a later one, and ends by what was changed after it.
     func checkLatch(_ app: AppRecord, was old: AppRecord) {
+        if let latch = app.latch, latch != old.latch, latch.reason == .policy, !wasPutBack,
+            watch.retirements[app.id]?.contains(latch.message) == false
+        {
+            world.fail(.latched, "\(name)/\(app.id): retired by policy with the message '\(latch.message)'")
+        }
         guard let before = old.latch, app.latch != before, app.latch?.reason != .selfRetired else { return }
         let later = (watch.authorizations[app.id] ?? [:]).filter { $0.key > before.change }
         // Released by a document, it may retire the app of its own account in the same moment.

@@ -55,6 +55,9 @@ struct SaidLayers {
         return unknown.contains(address) && (aspect != .dlp || policy == .pasteboard)
     }
 
+    /// Whether any layer says that an app is retired.
+    func retire(_ app: AppID) -> Bool { chain(of: app, .auth).contains { isRetired($0.1.value) } }
+
     private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {
         let layers: [Layer] = [.device(device)] + groups.map { .group($0) } + [.all]
         return layers.compactMap { layer in

@@ -36,6 +36,12 @@ struct Watch {
     /// How many events of each app say that it is ready.
     private(set) var readies: [AppID: Int] = [:]
     var keys: [AppID: Int] = [:]
+    /// When a process was refused as each app, and that was told, by this run.
+    var refusedAt: [AppID: Int64] = [:]
+    /// Launches of which an event says that they were ready.
+    private var readyLaunches: Set<RandomID> = []
+    /// The launch of each app that the store names.
+    private var storedLaunches: [AppID: RandomID] = [:]
     /// Apps that get keys in this moment.
     var isMakingKeys: Set<AppID> = []
     /// The version that the device has stored.
@@ -55,6 +61,8 @@ struct Watch {
     var shown: [AppID: AppProperties] = [:]
     /// What every auth document that came says, by app and by when it was changed.
     private(set) var authorizations: [AppID: [Revision: AuthState]] = [:]
+    /// What those say that retire it.
+    private(set) var retirements: [AppID: Set<String>] = [:]
     var conversations: [AppID: Conversation] = [:]
     /// Which app has each connection on the link, and which launch of it.
     var links: [Int64: AppID] = [:]
@@ -150,6 +158,10 @@ struct Watch {
     /// A transaction stands. Returns what is wrong with what it tells.
     mutating func stored(_ changes: [StoreChange], at time: Int64) -> String? {
         var problem: String?
+        var told: Set<AppID> = []
+        for case .event(let event) in changes {
+            if case .event(let said) = event.body, said.kind == .ready { told.insert(said.header.app) }
+        }
         for change in changes + unstored {
             switch change {
             case .event(let event):
@@ -169,6 +181,11 @@ struct Watch {
             case .dropEvents(let boot, let through):
                 waiting.removeAll { $0.header.boot == boot && $0.header.number <= through }
             case .dropEvent(let boot, let number): problem = drop(boot, number) ?? problem
+            case .app(let app):
+                // Where another launch comes in the same moment, the word may be of the one before.
+                let isSame = storedLaunches.updateValue(app.launch, forKey: app.id) == app.launch
+                guard isSame, told.contains(app.id) else { continue }
+                if !readyLaunches.insert(app.launch).inserted { problem = "\(app.id) is told to be ready again" }
             case .clock: savedAt = time
             default: break
             }
@@ -244,9 +261,11 @@ struct Watch {
     mutating func noteAuthorization(_ address: Address, _ wire: [UInt8]) {
         guard case .desired(_, let app, .auth) = address, let signed = try? SignedDocument(wire: wire),
             let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-            case .aspect(let value) = document.content, value.problems.isEmpty, case .auth(let state, _) = value.content
+            case .aspect(let value) = document.content, value.problems.isEmpty,
+            case .auth(let state, let message) = value.content
         else { return }
         authorizations[app, default: [:]][document.change] = state
+        if state == .retired { retirements[app, default: []].insert(message) }
     }
 
     /// Whether that counts in this moment.
@@ -343,6 +362,7 @@ struct Watch {
         named = highest
         answering = []
         taking = []
+        refusedAt = [:]
     }
 
     /// Whether that has come there.

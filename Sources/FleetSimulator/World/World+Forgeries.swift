@@ -93,9 +93,10 @@ extension World {
             let topic = documents[noise.below(documents.count)].topic
             let earlier = documents.filter { $0.topic == topic }.map(\.payload)
             let said = earlier[noise.below(earlier.count)]
-            // The last is the same signed text in another envelope.
+            let other = documents[noise.below(documents.count)].payload
+            // The last but one is the same signed text in another envelope, the last belongs elsewhere.
             broker.overwrite(
-                topic, [said, [], Array("{}".utf8), Array("{ ".utf8) + said.dropFirst()][noise.below(4)])
+                topic, [said, [], Array("{}".utf8), Array("{ ".utf8) + said.dropFirst(), other][noise.below(5)])
         case .supplanted:
             broker.overwrite(
                 config.topic(in: SimulatedFleet.id), forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead))

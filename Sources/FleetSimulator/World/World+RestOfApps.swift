@@ -54,7 +54,12 @@ extension World {
         {
             fail(.kept, "\(app.name): no event says that this launch was ready")
         }
-        if record.latch?.reason == .selfRetired { checkSelfRetired(record, app) }
+        if record.latch?.reason == .selfRetired { checkSelfRetired(record, app, layers) }
+        if layers.isUnknown(.auth, of: app.id), record.latch == nil, record.authReason != .outOfContact,
+            record.authReason != .unknownValue
+        {
+            fail(.summary, "\(app.name): its authorization cannot be read, and the reason is \(record.authReason)")
+        }
         if record.authState == .retired, machine.disk.keys[app.id] != nil {
             fail(.erased, "\(app.name) is retired and has keys")
         }
@@ -64,6 +69,9 @@ extension World {
         guard let told = core.status(of: app.id, at: machine.clock),
             let known = statuses.first(where: { $0.device == machine.id && $0.app == app.id })
         else { return fail(.summary, "\(app.name) has no status at the controller") }
+        if (told.secureServices == .available) != hasServices(record) {
+            fail(.summary, "\(app.name): its agent says that its secure services are \(told.secureServices)")
+        }
         for policy in Policy.allCases where known[policy] != told[policy] {
             fail(
                 .summary,
@@ -113,11 +121,7 @@ extension World {
         if properties.managed != managed {
             fail(.convergence, "\(app.name): managed is \(properties.managed), not \(managed)")
         }
-        var isAvailable = record.authState == .authorized
-        if case .secureServices(let value) = record[.secureServices].value {
-            isAvailable = isAvailable && !value.isLocked && value.passcode?.isRequired != true
-        }
-        if (properties.availability == .available) != isAvailable {
+        if (properties.availability == .available) != hasServices(record) {
             fail(.convergence, "\(app.name): its secure services are \(properties.availability)")
         }
         if properties.authReason != record.authReason {
@@ -125,10 +129,16 @@ extension World {
         }
     }
 
+    private func hasServices(_ record: AppRecord) -> Bool {
+        guard record.authState == .authorized else { return false }
+        guard case .secureServices(let value) = record[.secureServices].value else { return true }
+        return !value.isLocked && value.passcode?.isRequired != true
+    }
+
     /// Nothing of what the layers say is in force in an app that has retired itself, and it does not look as if it were.
-    private func checkSelfRetired(_ record: AppRecord, _ app: AppProcess) {
+    private func checkSelfRetired(_ record: AppRecord, _ app: AppProcess, _ layers: SaidLayers) {
         for policy in Policy.allCases where record[policy].source != nil {
-            if policy == .auth, record[.auth].problem == nil { continue }  // A layer says retired as well.
+            if policy == .auth, layers.retire(app.id) { continue }
             if record[policy].attempt.outcome != .rejected {
                 fail(
                     .summary, "\(app.name) has retired itself: \(policy.rawValue) is \(record[policy].attempt.outcome)")
