@@ -132,10 +132,13 @@ final class World {
         checkCounts()
         guard violation == nil else { return violation }
         calm()
+        // A connection that is good for nothing any more is left when that has been noticed.
+        let hasClogged = broker.connections.contains { $0.isClogged || $0.isOwing }
         pass(until: now + 2_000)
         checkCounts()
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
-        pass(until: now + (schedule.broker == .lossy || schedule.forgetsTombstones ? 1_500_000 : 75_000))
+        let isLossy = schedule.broker == .lossy || schedule.forgetsTombstones
+        pass(until: now + (hasClogged ? 2_700_000 : isLossy ? 1_500_000 : 75_000))
         if violation == nil { checkAtRest() }
         guard violation == nil, let absent else { return violation }
         if absent.isClosed { absent.open() } else { absent.turnBack() }
