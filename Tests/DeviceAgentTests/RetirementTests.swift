@@ -49,7 +49,7 @@ struct RetirementTests {
         #expect(try device.status(mail).authState == .authorized)
     }
 
-    @Test("what a retired app was told why goes back to no earlier document, while it waits for its release to be certain")
+    @Test("why an app is retired goes back to no earlier document while its release is still to be certain")
     func laterMessage() throws {
         var device = try TestDevice()
         try device.connect()

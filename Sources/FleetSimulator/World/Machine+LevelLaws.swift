@@ -162,6 +162,14 @@ extension Watch {
             if let kept = documents[address] { seen[address, default: [:]][kept.revision] = kept }
         }
 
+        /// Whether any level that came for an app is for a time.
+        func mayExpire(for app: AppID) -> Bool {
+            seen.contains { address, documents in
+                guard case .desired(_, app, .logLevel) = address else { return false }
+                return documents.values.contains { $0.wish.duration != nil || $0.wish.notAfter != nil }
+            }
+        }
+
         func isTyped(_ level: LogLevel, for app: AppID) -> Bool {
             typed.contains { key in
                 guard key.app == app, let document = documents[key.address] else { return false }

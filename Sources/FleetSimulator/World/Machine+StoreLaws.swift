@@ -28,6 +28,12 @@ extension Machine {
             default: break
             }
         }
+        for case .event(let event) in changes {
+            guard case .logLevel(let change) = event.body, change.why == .expired, !wasPutBack,
+                !watch.wishes.mayExpire(for: change.header.app)
+            else { continue }
+            world.fail(.kept, "\(name)/\(change.header.app): its level is told to have expired, and none is for a time")
+        }
         if let problem = watch.stored(changes, at: runningTime), !wasPutBack {
             world.fail(.kept, "\(name): \(problem)")
         }
