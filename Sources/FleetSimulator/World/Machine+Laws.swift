@@ -60,19 +60,18 @@ extension Machine {
 
     /// That somebody wanted to be an app and may not is told once a minute.
     private func checkRefusals(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
-        for case .registrationRefused(let app, _) in events where disk.state.apps[app] != nil {
-            let now = core.state.running.total
-            if let last = watch.refusedAt[app], now - last < 60_000 { continue }
-            watch.refusedAt[app] = now
-            let isTold = effects.contains { effect in
-                guard case .store(let changes) = effect else { return false }
-                return changes.contains { change in
-                    guard case .event(let event) = change, case .event(let said) = event.body else { return false }
-                    return said.kind == .refused && said.header.app == app
-                }
+        let now = core.state.running.total
+        var told: Set<AppID> = []
+        for case .store(let changes) in effects {
+            for case .event(let event) in changes {
+                if case .event(let said) = event.body, said.kind == .refused { told.insert(said.header.app) }
             }
-            if !isTold { world.fail(.kept, "\(name)/\(app): no event says that a process was refused") }
         }
+        for case .registrationRefused(let app, _) in events where disk.state.apps[app] != nil && !told.contains(app) {
+            if let last = watch.refusedAt[app], now - last < 60_000 { continue }
+            world.fail(.kept, "\(name)/\(app): no event says that a process was refused")
+        }
+        for app in told { watch.refusedAt[app] = now }
     }
 
     /// What an app asks for is taken once, however often it is said: each attempt is kept as it was, and each retirement takes
