@@ -93,7 +93,7 @@ extension DeviceCore {
         var unansweredSince: Int64? { isGivenUp ? nil : barriers.values.map(\.askedAt).min() }
 
         /// Whether an answer to presence or markers is still to come.
-        private var isWaiting: Bool { !isGreeted || !barriers.isEmpty }
+        private var isWaiting: Bool { !isGreeted || !hasAllShown }
 
         init(_ connection: RandomID, since: Timestamp, groups: [GroupID], running: Int64) {
             self.connection = connection
@@ -388,7 +388,7 @@ extension DeviceCore {
     private mutating func expect(_ purpose: Session.Barrier.Purpose) {
         nextBarrier += 1
         let (number, now) = (nextBarrier, state.running.total)
-        session?.expectMarker(running: now)
+        if case .echo = purpose {} else { session?.expectMarker(running: now) }
         session?.barriers[number] = Session.Barrier(purpose: purpose, askedAt: now)
     }
 
