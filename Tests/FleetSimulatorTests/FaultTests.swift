@@ -21,7 +21,7 @@ struct FaultTests {
         .marksNotSaid: 5, .eventsForgotten: 13, .statusesNotTaken: 26, .oldStatusesTaken: 25, .newerIgnored: 1_040,
         .changesNotPublished: 44, .tombstonesNotPublished: 1, .membershipNotPublished: 7, .metaNotPublished: 3_248,
         .trustNotPublished: 13, .lostIgnored: 85, .reportedNotSaid: 391, .documentsNotSaid: 10_000,
-        .markersNotRepeated: 22_970, .connectionKept: 10_290, .ownConnectionKept: 10_025,
+        .markersNotRepeated: 10_000, .connectionKept: 10_290, .ownConnectionKept: 10_025,
         .refusalsIgnored: 15_890, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 127, .connectionsConfused: 90,
         .wakesNotRepeated: 5_929,
         .replacedNotPutBack: 1_400, .presenceNotTaken: 6,

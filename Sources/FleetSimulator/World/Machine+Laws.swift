@@ -50,9 +50,6 @@ extension Machine {
         checkRegistrations(events, effects)
         checkRefusals(events, effects, core)
         for event in events { watch.looked(at: event) }
-        if let late = dues.handled(events, effects, of: core, on: watch.bus.connection) {
-            world.fail(.ends, "\(name): \(late)")
-        }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
             checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })
         }
@@ -72,6 +69,12 @@ extension Machine {
             world.fail(.kept, "\(name)/\(app): no event says that a process was refused")
         }
         for app in told { watch.refusedAt[app] = now }
+    }
+
+    /// What is said, and not what the core wanted to say, must be said in time.
+    func checkDues(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
+        guard let core, let late = dues.handled(events, effects, of: core, on: watch.bus.connection) else { return }
+        world.fail(.ends, "\(name): \(late)")
     }
 
     /// What an app asks for is taken once, however often it is said: each attempt is kept as it was, and each retirement takes

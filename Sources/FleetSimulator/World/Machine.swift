@@ -266,7 +266,9 @@ final class Machine: BusClient {
         if let core { watch.looked(core, at: runningTime) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
         watch.bus.before = []
-        perform((world.fault == nil ? effects : altered(effects))[...], isStored: false)
+        let said = world.fault == nil ? effects : altered(effects)
+        checkDues(events, said)
+        perform(said[...], isStored: false)
     }
 
     /// Once, or for a time.
