@@ -277,4 +277,20 @@ struct LossTests {
         device.underWay = []
         #expect((890...1_500).contains(try patience()))
     }
+
+    @Test("a lost marker is said again in half a minute, also when others have been waited for until pauses were long")
+    func grownPauses() throws {
+        var device = try TestDevice()
+        device.isControllerThere = false
+        try device.connect()
+        for _ in 0..<30 { try device.wait(60) }
+        device.underWay = []
+        try device.launch(mail)
+        // All that was asked for stands, and the marker behind it is lost.
+        for event in device.underWay ?? [] { if case .subscribed = event { try device.handle(event) } }
+        device.underWay = []
+        device.published = []
+        try device.wait(38)
+        #expect(device.published.contains { $0.address == .barrier(.device(device.device)) })
+    }
 }

@@ -110,9 +110,11 @@ extension DeviceCore {
             retryDueAt = running + pause + pause * draw / 1_000
         }
 
-        /// A marker will be waited for.
+        /// A marker will be waited for, and for no longer since pauses have grown for something else.
         mutating func expectMarker(running: Int64) {
-            if !isWaiting { retry(after: DeviceCore.firstRetry, running: running) }
+            let due = retryDueAt
+            retry(after: DeviceCore.firstRetry, running: running)
+            retryDueAt = min(due, retryDueAt)
         }
 
         /// A hello or a marker has come: with nothing more to wait for, the next hello is.

@@ -21,9 +21,8 @@ struct Dues {
     /// How late either may be, in milliseconds: an agent is looked at when it has had its tick.
     private static let tolerance: Int64 = 1_000
     private static let eventRetry: Int64 = 30_000
-    /// Half a minute, or what the pauses have grown to while a subscription or a greeting is waited for in vain; well before the
-    /// five minutes after which the connection is given up.
-    private static let markerRetry: Int64 = 180_000
+    /// Half a minute; twice as long when its subscription has been waited for in vain that long, and a quarter more.
+    private static let markerRetry: Int64 = 75_000
     /// Greetings are answered every five seconds at most.
     private static let answer: Int64 = 5_000
 
