@@ -216,14 +216,13 @@ extension DeviceCore {
         _ app: inout AppRecord, by deciding: KeptDocument?, _ retired: Revision?, _ isCertain: Bool
     ) {
         guard let latch = app.latch, let deciding else { return }
-        // Of a retirement by policy an app hears what the deciding document says, also when that is certain no more.
-        if retired != nil, latch.reason == .policy, latch.message != deciding.authMessage {
-            app.latch?.message = deciding.authMessage
-        }
-        guard retired ?? deciding.change > latch.change else { return }
         if let retired {
-            app.latch = AppRecord.Latch(change: retired, reason: .policy, message: deciding.authMessage)
-        } else if isCertain, deciding.value?.problems.isEmpty == true {
+            // By policy it says what the deciding document does, also when it is another one's change that is the latest.
+            guard retired > latch.change || latch.reason == .policy else { return }
+            let next = AppRecord.Latch(
+                change: max(retired, latch.change), reason: .policy, message: deciding.authMessage)
+            if next != latch { app.latch = next }
+        } else if deciding.change > latch.change, isCertain, deciding.value?.problems.isEmpty == true {
             app.latch = nil
             app.hasKeys = true
             batch.keyEffects.append(.createKeys(app.id))

@@ -4,8 +4,11 @@ extension ControllerCore {
     /// Takes in messages in their order, and commits what they change at once: requests that come together share one
     /// wait for the disk. Should that fail, each is tried by itself, so that one is answered for what it cannot have.
     mutating func receive(_ messages: [Message], _ turn: inout Turn) throws {
-        if case .offline = phase { return }
-        if messages.contains(where: \.isRetained) { phase.readBack?.silence = 0 }
+        switch phase {
+        case .offline: return
+        case .looking: if messages.contains(where: \.isRetained) { phase.readBack?.silence = 0 }
+        case .serving: break
+        }
         let messages = messages.map { ($0, Address(topic: $0.topic, in: identity.fleetID)) }
         let hasRequest = messages.contains { if case .request? = $0.1 { true } else { false } }
         guard messages.count > 1, hasRequest else { return try take(messages, &turn) }

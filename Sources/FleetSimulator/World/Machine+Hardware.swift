@@ -92,6 +92,14 @@ extension Machine {
         fullUntil = world.now + time
     }
 
+    /// Once, or for a time.
+    func meetsFullDisk() -> Bool {
+        guard isDiskFull || world.now < fullUntil else { return false }
+        isDiskFull = false
+        world.say(name, "the disk is full")
+        return true
+    }
+
     func takeImage() { image = disk }
 
     func putBack() {

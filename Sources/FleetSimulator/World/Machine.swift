@@ -271,14 +271,6 @@ final class Machine: BusClient {
         perform(said[...], isStored: false)
     }
 
-    /// Once, or for a time.
-    private func meetsFullDisk() -> Bool {
-        guard isDiskFull || world.now < fullUntil else { return false }
-        isDiskFull = false
-        world.say(name, "the disk is full")
-        return true
-    }
-
     /// The disk takes its time for a transaction.
     private func write(then effects: ArraySlice<DeviceEffect>) {
         unwritten = effects

@@ -1,0 +1,63 @@
+import FleetController
+import FleetProtocol
+
+/// The controller's client of the broker.
+extension Controller {
+    func connect() {
+        guard let running, connection == nil else { return }
+        guard !isStalled else { return retry() }
+        let will = running.core.will
+        guard let made = world.broker.connect(self, will: (will.topic, will.payload)) else { return retry() }
+        connection = made
+        world.after(world.delay()) { [unowned self] in
+            guard made.isClientThere, connection === made else { return }
+            world.say(name, "is connected")
+            handle(.connected)
+        }
+    }
+
+    private func retry() {
+        world.after(world.noise.milliseconds(50...1_000)) { [unowned self] in connect() }
+    }
+
+    func cut(noticedAfter delay: Int64) {
+        guard let connection else { return }
+        world.broker.cut(connection, noticedAfter: delay)
+        lost(connection)
+    }
+
+    func connected(_ connection: Connection) {}
+    func subscribed(_ token: Int64, on connection: Connection) {}
+    func refused(on connection: Connection) {
+        if connection === self.connection, world.fault != .refusalsIgnored { handle(.refused) }
+    }
+
+    func lost(_ connection: Connection) {
+        guard connection === self.connection else { return }
+        self.connection = nil
+        inbox = []
+        handle(.disconnected)
+        retry()
+    }
+
+    func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
+        guard connection === self.connection else { return }
+        watch.received(topic, payload, isRetained: isRetained, at: world.now)
+        noteRequest(topic, payload)
+        guard let message = altered(ControllerCore.Message(topic: topic, payload: payload, isRetained: isRetained))
+        else { return }
+        inbox.append(message)
+        guard !isWorkDue else { return }
+        isWorkDue = true
+        world.after(world.isCalm ? 5 : world.noise.milliseconds(0...20)) { [unowned self] in
+            isWorkDue = false
+            if !isStalled { read() }
+        }
+    }
+
+    func read() {
+        let messages = inbox
+        inbox = []
+        if !messages.isEmpty { handle(.messages(messages)) }
+    }
+}
