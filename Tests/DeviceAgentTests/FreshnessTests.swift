@@ -139,9 +139,13 @@ struct FreshnessTests {
     @Test("a controller whose clock is set is asked once, and what is kept back afterwards counts as old as it is")
     func clockSet() throws {
         var (device, connection) = try greeted()
-        // Forward: nothing is heard before it is signed.
+        // Forward: what was kept back over just that would look the same.
         try device.wait(60)
         try device.say(.heartbeat, heartbeat(&device, after: 3_660))
+        #expect(age(of: device) == 60)
+        try device.wait(5)
+        let first = try #require(try nonces(device).last)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection, nonce: first))
         #expect(age(of: device) == 0)
         let kept = try heartbeat(&device, after: 60)
         try device.wait(1_000)
@@ -157,6 +161,31 @@ struct FreshnessTests {
         try device.wait(60)
         try device.say(.heartbeat, heartbeat(&device, after: 60))
         #expect(age(of: device) == 0)
-        #expect(Set(try nonces(device)) == [nonce])
+        #expect(Set(try nonces(device)) == [first, nonce])
+    }
+
+    @Test("a controller that does not know any more which times it has signed is heard by what it answers, once")
+    func forgottenTimes() throws {
+        var (device, connection) = try greeted()
+        try device.wait(60)
+        let kept = try heartbeat(&device, after: 60)
+        device.fleet.time = device.fleet.time.advanced(bySeconds: -86_400)
+        try device.say(.heartbeat, heartbeat(&device, after: 60))
+        // It was said before: somebody may have kept it.
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(age(of: device) == 60)
+        try device.wait(5)
+        let nonce = try #require(try nonces(device).last)
+        let hello = try device.fleet.hello(device.device, connection, nonce: nonce)
+        try device.wait(1)
+        try device.say(.hello(device.device), hello)
+        #expect(age(of: device) == 0)
+        // What it had signed before, a day ahead, is no word of now.
+        try device.wait(100)
+        try device.say(.heartbeat, kept)
+        try device.say(.hello(device.device), hello)
+        #expect(age(of: device) == 100)
+        try device.say(.heartbeat, heartbeat(&device, after: 100))
+        #expect(age(of: device) == 0)
     }
 }

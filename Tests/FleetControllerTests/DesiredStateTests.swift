@@ -102,7 +102,7 @@ struct DesiredStateTests {
         world.pass(seconds: 92 * 86_400)
         world.handle(.disconnected)
         for _ in 1...8 { world.pass(seconds: 3_600) }
-        world.handle(.connected)
+        world.handle(.connected(.random()))
         #expect(world.retained[topic] != nil)
         world.pass(seconds: 3_600)
         #expect(world.retained[topic] == nil)

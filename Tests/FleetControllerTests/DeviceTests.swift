@@ -235,7 +235,7 @@ struct DeviceTests {
         let world = try World()
         let devices = (0..<25).map { DeviceID(unchecked: "till-\($0)") }
         let last = try #require(devices.max())
-        let effects = world.core.handle(.connected, at: world.now)
+        let effects = world.core.handle(.connected(.random()), at: world.now)
         for device in devices { world.online(device) }
         world.receive(.reply(last, mail, .status), [])
         for case .publish(let topic, let payload, false) in effects {
@@ -371,7 +371,7 @@ struct DeviceTests {
     @Test("the controller's own marker is said again while it does not come back")
     func lostBarrier() throws {
         let world = try World()
-        let effects = world.core.handle(.connected, at: world.now)
+        let effects = world.core.handle(.connected(.random()), at: world.now)
         func barriers(_ effects: [ControllerCore.Effect]) -> Int {
             effects.count { if case .publish(let topic, _, _) = $0 { topic.contains("/barrier/") } else { false } }
         }
@@ -460,7 +460,7 @@ struct DeviceTests {
     func failedReading() throws {
         let world = try World()
         let next = world.now.advanced(bySeconds: 10)
-        let effects = world.core.handle(.connected, at: world.now)
+        let effects = world.core.handle(.connected(.random()), at: world.now)
         #expect(effects.contains(.readEnrolments) && effects.contains(.wake(at: next)))
         #expect(!world.core.handle(.tick, at: next.advanced(bySeconds: -1)).contains(.readEnrolments))
         #expect(world.core.handle(.tick, at: next).contains(.readEnrolments))
@@ -497,14 +497,14 @@ struct DeviceTests {
         world.online(till)
         world.handle(.disconnected)
         world.offline(till, connection: .random())
-        world.handle(.connected)
+        world.handle(.connected(.random()))
         #expect(try state() == "offline")
         world.online(till, boot: 2)
         #expect(try state() == "online")
         // A broker with an old database.
         world.handle(.disconnected)
         world.offline(till, connection: .random())
-        world.handle(.connected)
+        world.handle(.connected(.random()))
         #expect(try state() == "unknown")
         // Who has spoken on this connection is there, whatever is shown behind it.
         world.report(.fresh(till, mail, boot: 2, at: world.now))
@@ -884,7 +884,7 @@ struct DeviceTests {
         try world.ask(.enroll, #"{"device":"till-1"}"#, id: id)
         // The controller dies, reads the home at its start, and is asked once more by who has not heard its answer.
         world.core = try ControllerCore(
-            store: world.store, identity: world.identity, instance: .random(), isRestoring: false, startedAt: world.now)
+            store: world.store, identity: world.identity, isRestoring: false, startedAt: world.now)
         world.connect()
         world.handle(.enrolments([till: 1]))
         let asked = world.asksForEnrolments

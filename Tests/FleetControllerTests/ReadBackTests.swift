@@ -61,7 +61,7 @@ struct ReadBackTests {
         let world = try world()
         let config = world.identity.topic(.desired(.all, mail, .config))
         world.handle(.disconnected)
-        let effects = world.core.handle(.connected, at: world.now)
+        let effects = world.core.handle(.connected(.random()), at: world.now)
         let marker = try #require(
             effects.compactMap { effect -> ControllerCore.Message? in
                 guard case .publish(let topic, let payload, false) = effect else { return nil }
@@ -223,12 +223,38 @@ struct ReadBackTests {
         #expect(!world.retained.keys.contains { $0.contains("till-1/") || $0.hasSuffix("presence/till-1") })
         world.handle(.disconnected)
         claim()
-        world.handle(.connected)
+        world.handle(.connected(.random()))
         #expect(!world.retained.keys.contains { $0.contains("till-1/") || $0.hasSuffix("presence/till-1") })
         #expect(world.stopped == nil)
         // A later incarnation was not removed.
         world.online(till, incarnation: 2, highest: Revision(epoch: 1, number: 77))
         #expect(world.stopped?.contains("knows of revision 77") == true)
+    }
+
+    @Test(
+        "three connections in a minute of a controller that has started later end this one; what is kept of one does not"
+    )
+    func rivals() throws {
+        /// Words of connections, and the seconds before each is seen.
+        func meets(since: Int64 = 5, _ words: [(connection: RandomID, pause: Int64)]) throws -> String? {
+            let world = try world()
+            for word in words {
+                let other = Presence(
+                    state: .offline, incarnation: 1, boot: 1, connection: word.connection,
+                    since: World.start.advanced(bySeconds: since), agent: "fleet-controller", apps: [])
+                world.pass(seconds: word.pause)
+                world.connect()
+                world.receive(.presence(.controller), other.json, isRetained: true)
+            }
+            return world.stopped
+        }
+        let names = (0..<6).map { _ in RandomID.random() }
+        // An earlier run whose clock was ahead has left that.
+        #expect(try meets(names.map { _ in (names[0], 1) }) == nil)
+        #expect(try meets(names.map { ($0, 31) }) == nil)
+        #expect(try meets(since: -5, names.map { ($0, 1) }) == nil)
+        #expect(try meets(names.prefix(2).map { ($0, 1) }) == nil)
+        #expect(try meets(names.prefix(3).map { ($0, 1) })?.contains("taken over") == true)
     }
 
     @Test("a device that lies about the epoch keeps nobody else from being heard after the restore")
@@ -246,7 +272,7 @@ struct ReadBackTests {
     @Test("a restore that a full disk has rolled back with what came beside it is done all the same")
     func restoreRolledBack() throws {
         let restored = try World(isRestoring: true)
-        let effects = restored.core.handle(.connected, at: restored.now)
+        let effects = restored.core.handle(.connected(.random()), at: restored.now)
         let barrier = try #require(
             effects.lazy.compactMap { effect -> ControllerCore.Message? in
                 guard case .publish(let topic, let payload, false) = effect else { return nil }

@@ -160,7 +160,7 @@ struct RequestTests {
         // Comes with the retained messages, before the barrier.
         world.retained[world.identity.topic(.request(World.operatorName, .status))] = Array(
             #"{"v":1,"id":"\#(id)","replyTo":"here","notAfter":"\#(world.now.advanced(bySeconds: 9))","body":{}}"#.utf8)
-        world.handle(.connected)
+        world.handle(.connected(.random()))
         let topics = world.published.map(\.topic)
         let response = try #require(topics.firstIndex { $0.contains("/response/") })
         #expect(try #require(topics.firstIndex { $0.hasSuffix("/presence/@controller") }) < response)

@@ -47,7 +47,7 @@ final class World {
         }
         store = try given ?? path.map { try FleetStore(path: $0) } ?? FleetStore()
         core = try ControllerCore(
-            store: store, identity: identity, instance: .random(), noted: noted, isRestoring: isRestoring,
+            store: store, identity: identity, noted: noted, isRestoring: isRestoring,
             startedAt: Self.start)
     }
 
@@ -75,7 +75,7 @@ final class World {
         try store.close()
         store = try FleetStore(path: path)
         core = try ControllerCore(
-            store: store, identity: identity, instance: .random(), isRestoring: isRestoring, startedAt: now)
+            store: store, identity: identity, isRestoring: isRestoring, startedAt: now)
     }
 
     // MARK: Driving
@@ -116,7 +116,7 @@ final class World {
 
     func connect() {
         handle(.disconnected)
-        handle(.connected)
+        handle(.connected(.random()))
     }
 
     func pass(seconds: Int64) {

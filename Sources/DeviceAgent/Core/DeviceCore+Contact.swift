@@ -72,8 +72,11 @@ extension DeviceCore {
         // greeted already, or has nothing to report any more, says so. Also when the controller's clock was set back.
         if session?.isGreeted == true || session?.areReportsLive == true || state.apps.isEmpty { answerGreeting() }
         // A hello can be replayed on its connection: only ever later ones are contact. What another one asks for is said all
-        // the same: the clock of a controller that was put back may have gone back, too.
-        guard isLater(hello.clock) else { return sayAgain(hello) }
+        // the same: the clock of a controller that was put back may have gone back, too, which the next nonce will tell.
+        guard isLater(hello.clock) || session?.freshness.isLater(hello) == true else {
+            if hello.nonce != nil { noteLateness(true) }
+            return sayAgain(hello)
+        }
         contact(hello.clock, signedAt: session?.freshness.hello(hello, heardAt: state.running.total), at: now)
         session?.isGreeted = true
         session?.answered(running: state.running.total)
@@ -101,8 +104,10 @@ extension DeviceCore {
         try check(heartbeat.clock.fleet, heartbeat.clock.topic, at: .heartbeat)
         // Only after a hello that answered this connection: its time alone says nothing of when it was sent.
         guard session?.isGreeted == true, isLater(heartbeat.clock) else { return }
-        contact(
-            heartbeat.clock, signedAt: session?.freshness.word(heartbeat.clock, heardAt: state.running.total), at: now)
+        guard let signed = session?.freshness.word(heartbeat.clock, heardAt: state.running.total) else {
+            return noteLateness(true)
+        }
+        contact(heartbeat.clock, signedAt: signed, at: now)
         settle(state.apps.keys, at: now)
     }
 
@@ -136,17 +141,22 @@ extension DeviceCore {
 
     /// - Parameter signed: The earliest running time at which it can have been signed.
     private mutating func contact(_ clock: ControllerClock, signedAt signed: Int64?, at now: Now) {
-        session?.controllerTime = (clock.epoch, clock.at)
         let heard = state.running.total
+        session?.controllerTime = (clock.epoch, clock.at)
+        session?.freshness.counted(at: heard)
         let counts = min(heard, (signed ?? heard) + Freshness.tolerance)
         if state.contact.map({ $0.running <= counts }) ?? true {
             state.contact = Contact(
                 running: counts, wall: Timestamp(milliseconds: now.wall.milliseconds - (heard - counts)))
         }
-        let spread = 20 * jitter
-        session?.freshness.note(isLate: counts < heard, at: heard, jitter: spread)
+        noteLateness(counts < heard)
         state.highest = max(state.highest, Revision(epoch: clock.epoch, number: clock.revision))
         batch.isClockDue = true
+    }
+
+    private mutating func noteLateness(_ isLate: Bool) {
+        let spread = 20 * jitter
+        session?.freshness.note(isLate: isLate, at: state.running.total, jitter: spread)
     }
 
     /// Asks for a fresh word when it is time to.

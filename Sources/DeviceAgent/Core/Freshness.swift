@@ -2,7 +2,8 @@ import FleetProtocol
 
 /// How late the controller's words come on one connection, as far as a device can know. Neither clock has to be right: a
 /// hello was signed after this device had said the nonce that it answers, and each later word by as much after that as the
-/// times in both say. What the broker, or this device's own standstill, has kept back is no fresh contact.
+/// times in both say. What the broker, or this device's own standstill, has kept back is no fresh contact. A controller's clock
+/// may have been set: what a hello answers tells then.
 ///
 /// Times are milliseconds of the device's running time.
 struct Freshness {
@@ -24,6 +25,8 @@ struct Freshness {
     /// No word was signed before the time that it bears plus this. Nil before the first hello, and with a controller of before
     /// there were nonces, whose words count when they are heard.
     private var offset: Int64?
+    /// When the newest word was heard that counted.
+    private var countedAt: Int64?
 
     init(since: Int64) {
         self.since = since
@@ -32,21 +35,38 @@ struct Freshness {
     /// What is said with each presence.
     var nonce: RandomID? { asked.last?.nonce }
 
-    /// Answers when at the earliest a hello was signed that is heard now and answers this connection.
-    mutating func hello(_ hello: Hello, heardAt now: Int64) -> Int64 {
-        let said = asked.last { $0.nonce == hello.nonce }?.at ?? since
-        offset = hello.nonce.map { _ in max(offset ?? .min, said - hello.clock.at.milliseconds) }
-        return word(hello.clock, heardAt: now)
+    /// Whether a hello was signed after all that counted, whatever times they bear: nobody knew before what it answers.
+    func isLater(_ hello: Hello) -> Bool {
+        guard let countedAt, let answered = asked.last(where: { $0.nonce == hello.nonce }) else { return false }
+        return answered.at >= countedAt
     }
 
-    /// The same of any word that is heard after a hello.
-    mutating func word(_ clock: ControllerClock, heardAt now: Int64) -> Int64 {
-        guard let known = offset else { return now }
-        // Nothing is heard before it is signed.
-        let offset = min(known, now - clock.at.milliseconds)
-        self.offset = offset
-        return clock.at.milliseconds + offset
+    /// Answers when at the earliest a hello was signed that is heard now and answers this connection.
+    mutating func hello(_ hello: Hello, heardAt now: Int64) -> Int64 {
+        guard let nonce = hello.nonce else {
+            offset = nil
+            return now
+        }
+        let said = asked.last { $0.nonce == nonce }?.at ?? since
+        let least = said - hello.clock.at.milliseconds
+        offset = max(offset ?? least, least)
+        if let signed = word(hello.clock, heardAt: now) { return signed }
+        offset = least
+        return said
     }
+
+    /// The same of any word that is heard after a hello; nil where its time is none of the clock that was known until now,
+    /// and another hello has to tell.
+    mutating func word(_ clock: ControllerClock, heardAt now: Int64) -> Int64? {
+        guard let known = offset else { return now }
+        let signed = clock.at.milliseconds + known
+        guard signed <= now + Self.tolerance else { return nil }
+        // Nothing is heard before it is signed.
+        offset = min(known, now - clock.at.milliseconds)
+        return min(signed, now)
+    }
+
+    mutating func counted(at now: Int64) { countedAt = now }
 
     /// A word counts as of now, or it is late, which another nonce will settle.
     ///

@@ -115,31 +115,28 @@ extension ControllerCore {
     /// The own presence as the broker tells it: an earlier connection's will may come late, and another controller may
     /// run on a copy of this home. Of two the one that has run longer gives up.
     private mutating func readOwnPresence(_ message: Message, _ turn: inout Turn) {
-        if let other = try? Presence(json: message.payload, limit: Presence.maximumSize),
-            (other.since, other.connection.text) > (startedAt, instance.text),
-            rivals.count(at: turn.now) >= Rivals.patience
+        if let other = try? Presence(json: message.payload, limit: Presence.maximumSize), other.since > startedAt,
+            rivals.count(other.connection, at: turn.now) >= Rivals.patience
         {
             return stop(
                 "another controller of this fleet has taken over this one's connection \(Rivals.patience) times within a"
                     + " minute: a fleet has one controller. Is a copy of its home in use elsewhere?", &turn)
         }
-        guard case .serving = phase, message.payload != presence.json else { return }
-        turn.publish(message.topic, presence.json, retain: true)
+        guard case .serving = phase, let said = presence?.json, message.payload != said else { return }
+        turn.publish(message.topic, said, retain: true)
     }
 }
 
-/// How often another controller was seen within the last minute, at most once a connection.
+/// The connections that another controller was seen to have had within a minute. What a broker has kept of an earlier run, whose
+/// clock was ahead, is one and stays one.
 struct Rivals {
     static let patience = 3
-    /// Whether it was on the present connection.
-    var isSeen = false
-    private var times: [Timestamp] = []
+    private var seen: [RandomID: Timestamp] = [:]
 
-    mutating func count(at now: Timestamp) -> Int {
-        times.removeAll { $0.advanced(bySeconds: 60) <= now || $0 > now }
-        if !isSeen { times.append(now) }
-        isSeen = true
-        return times.count
+    mutating func count(_ connection: RandomID, at now: Timestamp) -> Int {
+        seen = seen.filter { $0.value <= now && now < $0.value.advanced(bySeconds: 60) }
+        if seen[connection] == nil { seen[connection] = now }
+        return seen.count
     }
 }
 

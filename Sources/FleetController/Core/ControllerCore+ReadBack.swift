@@ -58,7 +58,7 @@ extension ControllerCore {
             count += 1
         }
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(issued)"])
-        turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true)
+        if let presence { turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true) }
         // Statuses come behind the presence that names their apps: now all have come.
         let again = readBack.present.filter { $0.value.incarnation > 1 }.sorted { $0.key < $1.key }
         let dropped = try store.transaction { transaction in

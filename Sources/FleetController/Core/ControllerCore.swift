@@ -7,8 +7,8 @@ package import FleetProtocol
 package struct ControllerCore: ~Copyable {
     let store: FleetStore
     let identity: FleetIdentity
-    /// Names this run in its presence and barriers.
-    let instance: RandomID
+    /// Names the newest connection in its presence and barriers.
+    private var connection: RandomID?
     let startedAt: Timestamp
     var phase = Phase.offline
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
@@ -24,7 +24,7 @@ package struct ControllerCore: ~Copyable {
     var schedule = Schedule()
     /// What devices repeat.
     var knownReports: KnownReports
-    /// When this fleet's controller was found to run elsewhere too.
+    /// Connections of a controller that runs elsewhere too.
     var rivals = Rivals()
     var signingClock: SigningClock
     /// Up to which time the store knows that times may have been signed.
@@ -71,7 +71,7 @@ package struct ControllerCore: ~Copyable {
     /// - Throws: ``FleetControllerError`` when the store is another fleet's, or was put back from a copy and `isRestoring`
     ///   does not say so.
     package init(
-        store: FleetStore, identity: FleetIdentity, instance: RandomID, noted: StorePosition? = nil,
+        store: FleetStore, identity: FleetIdentity, noted: StorePosition? = nil,
         enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, startedAt: Timestamp,
         tombstoneLife: Int64 = 91 * 86_400
     ) throws {
@@ -92,7 +92,6 @@ package struct ControllerCore: ~Copyable {
         self.store = store
         self.identity = identity
         knownReports = KnownReports(in: identity.fleetID)
-        self.instance = instance
         self.enrolments = enrolments
         self.isRestoring = isRestoring
         self.startedAt = startedAt
@@ -113,15 +112,19 @@ package struct ControllerCore: ~Copyable {
                 + " fleet-controller run --restored", &turn)
     }
 
-    /// What the broker tells the fleet when the controller is gone.
-    package var will: Message {
-        Message(topic: identity.topic(.presence(.controller)), payload: presence.will.json, isRetained: true)
+    /// What the broker tells the fleet when a connection is gone.
+    package static func will(_ connection: RandomID, of identity: FleetIdentity, startedAt: Timestamp) -> Message {
+        let presence = Self.presence(connection, startedAt).will
+        return Message(topic: identity.topic(.presence(.controller)), payload: presence.json, isRetained: true)
     }
 
-    var presence: Presence {
+    /// On the connection that stands.
+    var presence: Presence? { connection.map { Self.presence($0, startedAt) } }
+
+    private static func presence(_ connection: RandomID, _ startedAt: Timestamp) -> Presence {
         Presence(
-            state: .online, incarnation: 1, boot: 1, connection: instance, since: startedAt, agent: "fleet-controller",
-            apps: [])
+            state: .online, incarnation: 1, boot: 1, connection: connection, since: startedAt,
+            agent: "fleet-controller", apps: [])
     }
 
     /// Takes in what has happened at `now`, and says what is to be done.
@@ -131,7 +134,7 @@ package struct ControllerCore: ~Copyable {
         var turn = Turn(now: now, uptime: uptime)
         do {
             switch event {
-            case .connected: try connected(&turn)
+            case .connected(let name): try connected(name, &turn)
             case .disconnected: (phase, schedule.refusedAt) = (.offline, nil)
             case .messages(let messages): try receive(messages, &turn)
             // It has been woken, perhaps early, since the clock was set back meanwhile: the next wake is asked for anew.
@@ -153,10 +156,11 @@ package struct ControllerCore: ~Copyable {
         return turn.effects
     }
 
-    private mutating func connected(_ turn: inout Turn) throws {
+    private mutating func connected(_ name: RandomID, _ turn: inout Turn) throws {
         let session = try store.transaction { try $0.beginSession() }
-        rivals.isSeen = false
-        let readBack = ReadBack(barrier: barrier(session), askedAt: turn.now)
+        connection = name
+        let marker = BarrierMarker(connection: name, counter: session)
+        let readBack = ReadBack(barrier: marker.json, askedAt: turn.now)
         phase = .looking(readBack)
         turn.effects.append(
             .subscribe([.allDesired, .allReplies, .allPresence, .requests(nil), .one(.barrier(.controller))]))
@@ -166,10 +170,6 @@ package struct ControllerCore: ~Copyable {
 
     func say(_ barrier: [UInt8], _ turn: inout Turn) {
         turn.publish(identity.topic(.barrier(.controller)), barrier, retain: false)
-    }
-
-    private func barrier(_ session: Int64) -> [UInt8] {
-        JSONValue.object(["v": 1, "connection": .string(instance.text), "counter": .integer(session)]).json
     }
 
     /// Compares the incarnations that devices speak of with those that were given out.

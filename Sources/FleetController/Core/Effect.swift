@@ -3,8 +3,8 @@ package import FleetProtocol
 extension ControllerCore {
     /// What happens to the controller. The time of it comes with it.
     package enum Event: Sendable {
-        /// A connection to the broker is up.
-        case connected
+        /// A connection to the broker is up, with the will of this name.
+        case connected(RandomID)
         case disconnected
         /// What has arrived, in order. Statuses and events of one batch are committed together.
         case messages([Message])

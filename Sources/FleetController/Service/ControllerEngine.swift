@@ -16,8 +16,8 @@ actor ControllerEngine {
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     nonisolated var fleet: FleetID { home.context.fleet }
-    /// The will of every connection of this run.
-    nonisolated let will: ControllerCore.Message
+    /// The will of the newest connection.
+    nonisolated let will: Will
 
     /// - Parameter lock: Says whether there has been a database already, and how far it had come.
     init(home: FleetHome, lock: HomeLock, isRestoring: Bool, outbox: Outbox) throws {
@@ -29,16 +29,17 @@ actor ControllerEngine {
         store = try FleetStore(path: home.databasePath, isExpected: lock.hasDatabase && !isRestoring)
         try store.verifyDocuments(for: identity)
         // Should they not be readable, that is said when they are asked for.
+        let startedAt = Timestamp.now()
+        will = Will(identity, startedAt)
         core = try ControllerCore(
-            store: store, identity: identity, instance: .random(),
+            store: store, identity: identity,
             noted: lock.databasePosition.flatMap { StorePosition($0) },
-            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring, startedAt: .now())
-        will = core.will
+            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring, startedAt: startedAt)
     }
 
     func connected(number: Int) {
         connection = number
-        handle(.connected)
+        handle(.connected(will.name))
     }
 
     func disconnected() { handle(.disconnected) }

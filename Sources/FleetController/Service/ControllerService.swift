@@ -27,11 +27,11 @@ package struct ControllerService: Service {
         let engine = try ControllerEngine(home: home, lock: lock, isRestoring: isRestoring, outbox: outbox)
         lock.noteDatabase(at: lock.databasePosition)
         let loop = try EventLoop(name: "controller", gathering: .milliseconds(3))
-        let client = try MQTTClient(options(will: engine.will), on: loop)
+        let client = try MQTTClient(options(engine.will), on: loop)
         logger.info(
             "started", metadata: ["home": "\(home.path)", "fleet": "\(home.context.fleet)", "broker": "\(broker)"])
         let outcome = await serve(client, engine, lock, outbox, loop)
-        await leave(client, engine.will)
+        await leave(client, engine.will.message)
         await loop.shutdown()
         try await engine.close()
         logger.info("stopped")
@@ -40,13 +40,13 @@ package struct ControllerService: Service {
 
     private var broker: String { "\(home.context.host):\(home.context.port)" }
 
-    private func options(will: ControllerCore.Message) throws -> ClientOptions {
+    private func options(_ will: Will) throws -> ClientOptions {
         var options = ClientOptions(
             host: home.context.host, port: home.context.port, clientID: User.controller.text)
         options.userName = User.controller.text
         options.password = Password(Array(try home.credentials(for: .controller).password.utf8))
         options.tls = home.context.tls.map { ClientOptions.TLS(authorityFile: $0.authority) }
-        options.will = ClientOptions.Will(topic: will.topic, payload: will.payload, retain: will.isRetained)
+        options.makeWill = will.makeNext
         options.backoff.maximum = .seconds(5)
         return options
     }

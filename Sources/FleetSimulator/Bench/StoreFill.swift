@@ -75,8 +75,8 @@ struct StoreFill {
             self.fill = fill
             store = try FleetStore(path: path)
             core = try ControllerCore(
-                store: store, identity: fill.identity, instance: .random(), isRestoring: false, startedAt: Self.now)
-            for case .publish(let topic, let payload, _) in core.handle(.connected, at: Self.now, uptime: 0) {
+                store: store, identity: fill.identity, isRestoring: false, startedAt: Self.now)
+            for case .publish(let topic, let payload, _) in core.handle(.connected(.random()), at: Self.now, uptime: 0) {
                 try take([ControllerCore.Message(topic: topic, payload: payload, isRetained: false)])
             }
             try change()

@@ -9,7 +9,7 @@ final class Broker {
     unowned let world: World
     var manners: Schedule.Manners
     private(set) var isUp = true
-    private(set) var crashes = 0
+    private var stalledUntil: Int64 = 0
     private(set) var connections: [Connection] = []
     /// The broker has left them, and their clients do not know it yet.
     private var halfOpen: [Connection] = []
@@ -44,7 +44,7 @@ final class Broker {
 
     /// A client connects; when the broker is down, nothing comes of it.
     func connect(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) -> Connection? {
-        guard isUp else { return nil }
+        guard isUp, world.now >= stalledUntil else { return nil }
         let connection = Connection(client, will: will)
         // The same client id: the old connection is thrown off, and its will said, now or when others have been served.
         for old in connections where old.client.user == client.user && !isPerson(client.user) {
@@ -52,6 +52,14 @@ final class Broker {
         }
         connections.append(connection)
         return connection
+    }
+
+    /// Its word that a connection stands, which may take as long as any client waits for it.
+    func welcome(_ connection: Connection, _ body: @escaping () -> Void) {
+        let isLate = !world.isCalm && world.noise.chance(2)
+        world.after(isLate ? world.noise.milliseconds(1_000...9_500) : world.delay()) {
+            if connection.isClientThere, !connection.isDead { body() }
+        }
     }
 
     private func isPerson(_ user: User) -> Bool {
@@ -81,7 +89,7 @@ final class Broker {
         connection.isDead = true
         halfOpen.append(connection)
         world.after(time) { [unowned self] in finish(connection) }
-        world.after(Machine.keepAlive) { [unowned self] in end(connection) }
+        world.after(patience(with: connection.client)) { [unowned self] in end(connection) }
     }
 
     /// An answer. Whose queue is full gets none, and leaves when nothing has been answered for long enough.
@@ -109,6 +117,12 @@ final class Broker {
 
     /// How long a client waits for any answer.
     private static let patience: Int64 = 60_000
+
+    /// How long the broker still waits for a word of a client: one and a half of what it has promised to speak within, since the
+    /// last one.
+    func patience(with client: any BusClient) -> Int64 {
+        world.noise.milliseconds(client is Machine ? 15_000...50_000 : 30_000...95_000)
+    }
 
     /// A client leaves in good order, behind all that it has said: no will.
     func leave(_ connection: Connection, then body: @escaping () -> Void) {
@@ -150,10 +164,10 @@ final class Broker {
     }
 
     /// Nothing of it may come through: then the client finds that nobody answers any more.
-    private func tellLoss(of connection: Connection) {
+    private func tellLoss(of connection: Connection, isPowerCut: Bool = false) {
         guard connection.isClientThere, !connection.isDead else { return }
         halfOpen.append(connection)
-        let isSilent = !world.isCalm && world.noise.chance(5)
+        let isSilent = isPowerCut || !world.isCalm && world.noise.chance(5)
         world.after(isSilent ? world.noise.milliseconds(1_000...60_000) : world.delay()) { [unowned self] in
             finish(connection)
         }
@@ -170,7 +184,7 @@ final class Broker {
     /// Whoever still thinks that a connection stands is told.
     func calm() {
         start()
-        refusedUntil = [:]
+        (stalledUntil, refusedUntil) = (0, [:])
         for connection in connections
         where max(connection.up.last, connection.down.last) > world.now + 2_000 {
             freeze(connection, for: 0, isDead: true)
@@ -186,8 +200,10 @@ final class Broker {
     /// - Parameter age: How many savings before the last the database is that it comes back with; it may have none.
     func stop(isCrash: Bool, downFor: Int64, age: Int = 0) {
         guard isUp else { return }
-        isUp = false
-        world.say("broker", isCrash ? "is killed" : "stops")
+        (isUp, stalledUntil) = (false, 0)
+        // Of its host: nobody hears of it.
+        let isPowerCut = isCrash && world.noise.chance(10)
+        world.say("broker", isPowerCut ? "loses its power" : isCrash ? "is killed" : "stops")
         for connection in isCrash ? [] : connections {
             // All are still there, and hear it.
             guard let will = connection.will else { continue }
@@ -197,19 +213,35 @@ final class Broker {
         while !connections.isEmpty {
             let connection = connections.removeFirst()
             connection.isBrokerThere = false
-            tellLoss(of: connection)
+            tellLoss(of: connection, isPowerCut: isPowerCut)
         }
-        if isCrash {
-            if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }
-            retained = saved
-            crashes += 1
-        } else {
-            save()
-        }
+        if !isCrash { save() }
+        if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }
+        retained = saved
         world.after(downFor) { [unowned self] in start() }
     }
 
+    /// The whole of it stands still: it saves a large database, or hashes many passwords. Some wait for too long.
+    func stall(for time: Int64) {
+        guard isUp else { return }
+        world.say("broker", "stands still for \(time) ms")
+        stalledUntil = world.now + time
+        for connection in connections where !connection.isDead {
+            connection.up.hold(until: stalledUntil)
+            connection.down.hold(until: stalledUntil)
+            guard world.noise.chance(50) else { continue }
+            let patience = world.noise.milliseconds(30_000...60_000)
+            guard patience < time else { continue }
+            world.after(patience) { [unowned self] in
+                guard connection.isClientThere, connection.isBrokerThere, !connection.isDead else { return }
+                cut(connection, noticedAfter: time - patience)
+                connection.client.lost(connection)
+            }
+        }
+    }
+
     func save() {
+        if !world.isCalm, world.noise.chance(3) { return world.say("broker", "finds no room to save") }
         olds.append(saved)
         if olds.count > 4 { olds.removeFirst() }
         saved = retained
@@ -258,25 +290,33 @@ final class Broker {
         up(connection) { [unowned self] in
             if !world.isCalm, world.noise.below(200) == 0 {
                 world.say("broker", "refuses a subscription of \(connection.client.name)")
+                // The controller ends by that.
+                if let controller = connection.client as? Controller { return controller.kill() }
+                let refused = filters.filter { _ in world.noise.chance(50) }
+                grant(filters.filter { !refused.contains($0) }, qos, on: connection)
                 return world.after(10_000) { [unowned self] in
-                    subscribe(filters, qos: qos, token: token, on: connection)
+                    subscribe(refused, qos: qos, token: token, on: connection)
                 }
             }
             // Mosquitto answers first; no client may rely on either.
             let isAnsweredFirst = world.noise.chance(70)
             if isAnsweredFirst { answer(connection) { connection.client.subscribed(token, on: connection) } }
-            for text in filters {
-                let filter = Filter(text)
-                connection.filters.removeAll { $0.filter == filter }
-                connection.filters.append((filter, qos))
-                var topics = retained.keys.filter(filter.matches).sorted()
-                topics.shuffle(using: &world.noise)
-                for topic in topics {
-                    guard let kept = retained[topic] else { continue }
-                    deliver(topic, kept.payload, min(qos, kept.qos), isRetained: true, to: connection)
-                }
-            }
+            grant(filters, qos, on: connection)
             if !isAnsweredFirst { answer(connection) { connection.client.subscribed(token, on: connection) } }
+        }
+    }
+
+    private func grant(_ filters: [String], _ qos: QoS, on connection: Connection) {
+        for text in filters {
+            let filter = Filter(text)
+            connection.filters.removeAll { $0.filter == filter }
+            connection.filters.append((filter, qos))
+            var topics = retained.keys.filter(filter.matches).sorted()
+            topics.shuffle(using: &world.noise)
+            for topic in topics {
+                guard let kept = retained[topic] else { continue }
+                deliver(topic, kept.payload, min(qos, kept.qos), isRetained: true, to: connection)
+            }
         }
     }
 
@@ -334,14 +374,14 @@ final class Broker {
 
     private func spread(_ topic: String, _ payload: [UInt8], _ qos: QoS) {
         for connection in connections {
-            guard let granted = connection.filters.filter({ $0.filter.matches(topic) }).map(\.qos).max() else {
-                continue
-            }
-            let qos = min(qos, granted)
-            deliver(topic, payload, qos, isRetained: false, to: connection)
-            // At least once is what QoS 1 promises.
-            if qos != .atMostOnce, !world.isCalm, world.noise.chance(2) {
+            // One for each subscription.
+            for granted in connection.filters where granted.filter.matches(topic) {
+                let qos = min(qos, granted.qos)
                 deliver(topic, payload, qos, isRetained: false, to: connection)
+                // At least once is what QoS 1 promises.
+                if qos != .atMostOnce, !world.isCalm, world.noise.chance(2) {
+                    deliver(topic, payload, qos, isRetained: false, to: connection)
+                }
             }
         }
     }

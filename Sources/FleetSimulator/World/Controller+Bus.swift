@@ -6,13 +6,15 @@ extension Controller {
     func connect() {
         guard let running, connection == nil else { return }
         guard !isStalled else { return retry() }
-        let will = running.core.will
+        let random = RandomID.random(using: &world.noise)
+        let will = ControllerCore.will(
+            random, of: world.fleet.identities[renewals], startedAt: running.startedAt)
         guard let made = world.broker.connect(self, will: (will.topic, will.payload)) else { return retry() }
-        connection = made
-        world.after(world.delay()) { [unowned self] in
-            guard made.isClientThere, connection === made else { return }
+        (connection, connectionName) = (made, random)
+        world.broker.welcome(made) { [unowned self] in
+            guard connection === made else { return }
             world.say(name, "is connected")
-            handle(.connected)
+            handle(.connected(random))
         }
     }
 

@@ -57,7 +57,7 @@ extension Controller {
         world.say(name, "stands still")
         isStalled = true
         if let connection {
-            world.after(Machine.keepAlive) { [unowned self] in
+            world.after(world.broker.patience(with: self)) { [unowned self] in
                 if self.running === running, isStalled { world.broker.end(connection) }
             }
         }

@@ -9,6 +9,8 @@ final class Controller: BusClient {
     var store: FleetStore
     var running: Running?
     var connection: Connection?
+    /// What that is called.
+    var connectionName: RandomID?
     var inbox: [ControllerCore.Message] = []
     /// The newest alarm that was set, and for when.
     private var alarm = (number: 0, time: Timestamp?.none)
@@ -95,9 +97,11 @@ final class Controller: BusClient {
     final class Running {
         var core: ControllerCore
         let since: Int64
-        init(_ core: consuming ControllerCore, since: Int64) {
+        let startedAt: Timestamp
+        init(_ core: consuming ControllerCore, since: Int64, startedAt: Timestamp) {
             self.core = core
             self.since = since
+            self.startedAt = startedAt
         }
     }
 
@@ -118,11 +122,6 @@ final class Controller: BusClient {
     /// Whether no message from before this run of the process can be under way any more.
     var isSteady: Bool { running.map { world.now - $0.since > 2_000 } ?? false }
 
-    /// What its run is called.
-    var instance: RandomID? {
-        (running?.core.will).flatMap { try? Presence(json: $0.payload, limit: Presence.maximumSize) }?.connection
-    }
-
     /// The connection, once it has been told that it is connected.
     var readingConnection: Connection? { phase == .offline ? nil : connection }
 
@@ -142,7 +141,7 @@ final class Controller: BusClient {
         let isRestoring = isRestoring || world.fault == .startsAsRestored
         do {
             let core = try ControllerCore(
-                store: store, identity: world.fleet.identities[renewals], instance: .random(using: &world.noise),
+                store: store, identity: world.fleet.identities[renewals],
                 noted: world.fault == .putBackNotNoticed ? nil : noted,
                 enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
                 startedAt: clock, tombstoneLife: tombstoneLife)
@@ -152,7 +151,7 @@ final class Controller: BusClient {
                     world.fail(.restored, "it starts on an older database, at \(found), than it has had, at \(noted)")
                 }
             }
-            running = Running(core, since: world.now)
+            running = Running(core, since: world.now, startedAt: clock)
             homeRead = world.fault == .enrolmentsNotRead ? [:] : enrolments
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
@@ -335,8 +334,6 @@ final class Controller: BusClient {
                     downFor = 500
                     return crash()
                 }
-                // A broker that gives back an old presence at each of its crashes looks like a second controller.
-                if reason.hasPrefix("another controller"), world.broker.crashes > 1 { return crash() }
                 // Put back twice from one backup, it may find only later what it said the first time.
                 guard isFromBackUp || putBacks > 1 else { return world.fail(.restored, reason) }
                 downFor = 500

@@ -1,6 +1,7 @@
 import FleetProtocol
 
-/// Contact on one connection, as the design has it: a hello that answers it, and later heartbeats.
+/// Contact on one connection, as the design has it: a hello that answers it, and later words; later is also what answers a
+/// nonce that was not said before.
 struct Greeting {
     private(set) var isGreeted = false
     private var controllerTime: (epoch: Int64, at: Timestamp)?
@@ -15,6 +16,7 @@ struct Greeting {
     private var nonces: [(nonce: RandomID, at: Int64)] = []
     /// By how much running time is ahead of the times that are signed, at least; nil while nonces are not answered.
     private var offset: Int64?
+    private var countedAt: Int64 = .max
 
     private struct Unverified {
         let signed: SignedDocument
@@ -60,9 +62,13 @@ struct Greeting {
                 }
                 let clock = message.clock
                 if message.hello != nil { isGreeted = true }
-                guard isGreeted, controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true else { continue }
+                let isNew = nonces.contains { $0.nonce == message.hello?.nonce && $0.at >= countedAt }
+                guard isGreeted, isNew || controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true,
+                    let counts = count(message.hello, clock, at: running)
+                else { continue }
                 controllerTime = (clock.epoch, clock.at)
-                contacts.append(Contact(clock: clock, counts: count(message.hello, clock, at: running)))
+                countedAt = running
+                contacts.append(Contact(clock: clock, counts: counts))
             }
         }
         var position = 0
@@ -80,14 +86,17 @@ struct Greeting {
         return contacts
     }
 
-    /// A hello is no older than what it answers, and a later word younger by as much as its time is later.
-    private mutating func count(_ hello: Hello?, _ clock: ControllerClock, at running: Int64) -> Int64 {
+    /// A hello is no older than what it answers, and a later word younger by as much as its time is later; nil for what would
+    /// be signed yet, by a clock that was set.
+    private mutating func count(_ hello: Hello?, _ clock: ControllerClock, at running: Int64) -> Int64? {
         let time = clock.at.milliseconds
         if let hello {
             let said = nonces.last { $0.nonce == hello.nonce }?.at ?? since
             offset = hello.nonce == nil ? nil : max(offset ?? .min, said - time)
+            if let known = offset, time + known > running + Self.tolerance { offset = said - time }
         }
         guard let known = offset else { return running }
+        guard time + known <= running + Self.tolerance else { return nil }
         offset = min(known, running - time)
         return min(running, time + min(known, running - time) + Self.tolerance)
     }

@@ -60,8 +60,12 @@ extension Machine {
         isAboutToSayAgain = true
         watch.connected(random)
         connectedAt = world.now
-        world.after(world.delay()) { [unowned self] in
-            guard made.isClientThere, connection === made else { return }
+        // By a password that the broker has not been told yet to forget.
+        if world.controller.enrolments[id] != enrollment.incarnation {
+            world.after(accountUntil - world.now) { [unowned self] in world.broker.end(made) }
+        }
+        world.broker.welcome(made) { [unowned self] in
+            guard connection === made else { return }
             world.say(name, "is connected")
             isEstablished = true
             post(.connected(connection: random))

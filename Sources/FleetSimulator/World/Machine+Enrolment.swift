@@ -5,7 +5,9 @@ import FleetProtocol
 /// Being a member of the fleet: taken out of it, enrolled again, copied.
 extension Machine {
     /// Whether the broker knows the password that this machine has.
-    var hasAccount: Bool { world.controller.enrolments[id] == enrollment.incarnation }
+    var hasAccount: Bool {
+        world.controller.enrolments[id] == enrollment.incarnation || isRemoved && world.now < accountUntil
+    }
 
     /// Its password is taken away; what it has reported is to be forgotten.
     func takeOut() {
@@ -18,8 +20,9 @@ extension Machine {
         world.controller.watch.forget(id)
         world.controller.questions.forget(id)
         // The broker may be told late, and what runs has said something more by then.
-        let isLate = !world.isCalm && world.noise.chance(30)
-        world.broker.end(allOf: user, after: isLate ? world.noise.milliseconds(1...30_000) : 0)
+        let lateness = !world.isCalm && world.noise.chance(30) ? world.noise.milliseconds(1...30_000) : 0
+        accountUntil = world.now + lateness
+        world.broker.end(allOf: user, after: lateness)
     }
 
     /// It gets the next incarnation and another password; a new device has nothing of what the old one had.

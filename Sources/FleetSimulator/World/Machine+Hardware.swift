@@ -66,7 +66,7 @@ extension Machine {
         if isAsleep { clocks.sleep(at: world.now) }
         let run = run
         if let connection {
-            world.after(Self.keepAlive) { [unowned self] in
+            world.after(world.broker.patience(with: self)) { [unowned self] in
                 if self.run == run, isStalled { world.broker.end(connection) }
             }
         }
@@ -82,9 +82,6 @@ extension Machine {
         post(.tick)
         flush()
     }
-
-    /// How long a broker waits for a word of a client.
-    static let keepAlive: Int64 = 45_000
 
     /// At least one transaction finds no room.
     func fillDisk(for time: Int64) {

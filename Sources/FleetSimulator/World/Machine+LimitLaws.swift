@@ -38,7 +38,7 @@ extension Machine {
     /// What was kept back on its way counts from when it was signed, as the world knows, and never from later than a short
     /// time after that.
     private func checkAge(of contact: DeviceAgent.Contact, _ core: DeviceCore) {
-        guard world.controller.isPunctual, !world.controller.isOlder,
+        guard !world.controller.isOlder,
             let signedAt = watch.words.compactMap({ world.controller.signedAt[SignedTime(epoch: $0.epoch, at: $0.at)] })
                 .max(),
             let age = clocks.ran(since: signedAt, at: world.now)

@@ -24,6 +24,8 @@ final class Machine: BusClient {
     /// of last, and the device counts as taken out until the home is read and it speaks again.
     var removalMayFollowUntil: Int64 = 0
     var takenOutAt: Int64 = 0
+    /// Until then the broker takes the password that it had before.
+    var accountUntil: Int64 = 0
     /// The controller has known of its last enrolment before that was in the home.
     var isEnrolmentKnown = false
     /// How somebody enrols it.
@@ -315,6 +317,10 @@ final class Machine: BusClient {
             switch effect {
             case .destroyKeys(let app):
                 checkDestruction(of: app)
+                if !world.isCalm, world.noise.chance(2) {
+                    world.say(name, "cannot destroy the keys of \(app)")
+                    return crash(isRestarting: true)
+                }
                 disk.keys[app] = nil
             case .createKeys(let app):
                 if disk.keys[app] == nil || world.fault == .keysMadeAnew {

@@ -138,7 +138,7 @@ extension Action {
             attempt, retire, cutDevice, cutController, cutOperator, crashBroker, stopBroker, saveBroker,
             fillControllerDisk, crashController, backUpController, putBackController, setControllerClock,
             stopAgent, unplug, display, enterCode, question, renewTrust, refuse, remove, enroll, clone,
-            ageBroker, pause, stopClock, stall, stallController, freeze, freezeController
+            ageBroker, pause, stopClock, stall, stallController, stallBroker, freeze, freezeController
 
         private static let weights: KeyValuePairs<Self, Int> = [
             .request: 38, .crashAgent: 7, .reboot: 2, .fillDisk: 2, .setClock: 2, .image: 1, .putBack: 1, .crashApp: 5,
@@ -146,7 +146,7 @@ extension Action {
             .crashBroker: 4, .stopBroker: 1, .saveBroker: 3, .fillControllerDisk: 1, .crashController: 5,
             .backUpController: 1, .putBackController: 1, .setControllerClock: 1, .stopAgent: 2, .unplug: 4, .display: 1,
             .enterCode: 3, .question: 2, .renewTrust: 2, .refuse: 1, .remove: 1, .enroll: 2, .clone: 1, .pause: 1,
-            .retire: 2, .ageBroker: 1, .stopClock: 1, .stall: 2, .stallController: 1, .freeze: 3,
+            .retire: 2, .ageBroker: 1, .stopClock: 1, .stall: 2, .stallController: 1, .stallBroker: 1, .freeze: 3,
             .freezeController: 1,
         ]
 
@@ -223,8 +223,10 @@ extension Action {
         case .stall:
             let time = random.milliseconds(random.chance(50) ? 10...3_000 : 30_000...200_000)
             self = .stall(device, time, isAsleep: random.chance(30))
+        case .stallBroker:
+            self = .stallBroker(random.milliseconds(random.chance(50) ? 10...3_000 : 10_000...100_000))
         case .stallController:
-            self = .stallController(random.milliseconds(random.chance(50) ? 10...3_000 : 30_000...100_000))
+            self = .stallController(random.milliseconds(random.chance(50) ? 10...3_000 : 30_000...150_000))
         }
     }
 }

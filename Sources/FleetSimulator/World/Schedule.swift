@@ -72,6 +72,8 @@ package enum Action: Hashable, Sendable {
     /// The broker comes back with the database of so many savings ago, or with none.
     case ageBroker(by: Int, downFor: Int64)
     case saveBroker
+    /// It stands still, for milliseconds.
+    case stallBroker(Int64)
     /// The broker refuses what a device says, or the controller, for milliseconds.
     case refuseSaid(Int?, Int64)
     case crashController(effects: Int, downFor: Int64)

@@ -29,6 +29,7 @@ extension World {
         case .stopBroker(let time): broker.stop(isCrash: false, downFor: time)
         case .ageBroker(let savings, let time): broker.stop(isCrash: true, downFor: time, age: savings)
         case .saveBroker: broker.save()
+        case .stallBroker(let time): broker.stall(for: time)
         case .refuseSaid(let device, let time):
             broker.refuse(device.map { machines[$0].user } ?? controller.user, for: time)
         case .crashController(let effects, let time):

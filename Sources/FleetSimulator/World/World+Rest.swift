@@ -160,7 +160,7 @@ extension World {
         guard schedule.broker != .lossy else { return }
         let said = broker.retained[Address.presence(.controller).topic(in: SimulatedFleet.id)]
             .flatMap { try? Presence(json: $0.payload, limit: Presence.maximumSize) }
-        if said?.state != .online || said?.connection != controller.instance {
+        if said?.state != .online || said?.connection != controller.connectionName {
             fail(.presence, "the controller runs, and is said to be \(said.map { "\($0)" } ?? "nowhere")")
         }
     }
@@ -216,8 +216,9 @@ extension World {
 
     /// Whoever is there hears a heartbeat each minute, and what was late once is not for ever: another nonce is answered.
     private func checkFreshness(of machine: Machine, _ core: DeviceCore) {
-        // One that was put back unnoticed, and has signed times of a clock that was ahead, is heard on the next connection.
-        guard controller.isPunctual || !controller.wasPutBack else { return }
+        // One of before nonces that was put back unnoticed, and has signed times of a clock that was ahead, is heard on the next
+        // connection.
+        guard controller.isPunctual || !controller.wasPutBack || !controller.isOlder else { return }
         let age = core.state.contact.map { core.state.running.total - $0.running }
         guard age.map({ $0 > 62_000 + Greeting.tolerance + controller.beatDelay }) ?? true else { return }
         fail(.limits, "\(machine.name) is there, and its last contact is \(age ?? -1) ms old")

@@ -12,11 +12,8 @@ extension World {
             if app.isClosed { return }
             return fail(.convergence, "\(app.name) is not known to its agent")
         }
-        // Put back from before its clock was set back, a controller signs earlier times than standing connections have had;
-        // and by a clock that was set back by less than a heartbeat takes, the next one comes so much later.
-        if record.authReason == .outOfContact, !controller.isPunctual, controller.wasPutBack || record.latch == nil {
-            return
-        }
+        // By a controller's clock that was set back by less than a heartbeat takes, the next one comes so much later.
+        if record.authReason == .outOfContact, record.latch == nil, !controller.isPunctual { return }
         let authorized = core.state.apps.values.filter { $0.authState == .authorized }.map(\.id).sorted()
         for policy in Policy.allCases {
             let report = record[policy]
