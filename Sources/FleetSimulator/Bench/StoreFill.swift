@@ -76,7 +76,8 @@ struct StoreFill {
             store = try FleetStore(path: path)
             core = try ControllerCore(
                 store: store, identity: fill.identity, isRestoring: false, startedAt: Self.now)
-            for case .publish(let topic, let payload, _) in core.handle(.connected(.random()), at: Self.now, uptime: 0) {
+            for case .publish(let topic, let payload, _) in core.handle(.connected(.random()), at: Self.now, uptime: 0)
+            {
                 try take([ControllerCore.Message(topic: topic, payload: payload, isRetained: false)])
             }
             try change()

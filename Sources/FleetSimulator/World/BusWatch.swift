@@ -14,6 +14,8 @@ struct BusWatch {
     private var wantedGroups: Set<GroupID> = []
     /// How often it was told, since the core looked last.
     private var memberships = 0
+    /// More than once in this moment: a group may have been left, and come to again.
+    private var isRegrouped = false
     private var greeting = Greeting()
     /// What the core trusted when it looked last.
     private var trustBefore: TrustDocument?
@@ -122,13 +124,14 @@ struct BusWatch {
         {
             before.formUnion(fetched)
         }
+        isRegrouped = memberships > 1
         (wantedGroups, memberships) = (wanted, 0)
         return contacts
     }
 
     /// At the end of this moment.
     func isStillCertain(_ app: AppID) -> Bool {
-        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups)
+        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups) && !isRegrouped
     }
 
     /// At some time in this moment, as far as can be seen.
