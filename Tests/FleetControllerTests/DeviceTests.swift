@@ -678,6 +678,36 @@ struct DeviceTests {
         #expect(try lost(world) == [[.documents, .statuses]])
     }
 
+    @Test("which documents a device is to have is told as of the revision that the hello names")
+    func askedAndChanged() throws {
+        let world = try World()
+        world.connect()
+        let connection = RandomID.random()
+        let apps = [Presence.App(id: mail, sdk: "1.0", implements: [])]
+        world.online(till, connection: connection, apps: apps, documents: Presence.Documents(trust: 1))
+        world.pass(seconds: 60)
+        world.published = []
+        // An earlier trust document: it has lost one. A change comes with that.
+        let presence = Presence(
+            state: .online, incarnation: 1, boot: 1, connection: connection, since: world.now, agent: "1.0", apps: apps,
+            documents: Presence.Documents(trust: 0))
+        let body = #"{"changes":[{"app":"\#(mail)","target":"all","aspect":"config","value":{"values":{}}}]}"#
+        let change = Request(
+            id: .random(), replyTo: Name(unchecked: "here"), notAfter: world.now.advanced(bySeconds: 30),
+            body: try JSONValue(json: Array(body.utf8), limit: 1_024))
+        let operatorTopic = world.identity.topic(.request(World.operatorName, .apply))
+        world.handle(
+            .messages([
+                .init(topic: world.identity.topic(.presence(.device(till))), payload: presence.json, isRetained: false),
+                .init(topic: operatorTopic, payload: change.json, isRetained: false),
+            ]))
+        let said = try #require(world.published.last { $0.topic.hasSuffix("/hello/till-1") })
+        let hello = try Hello(json: SignedDocument(wire: said.payload).payload, limit: 4_096)
+        #expect(hello.lost == [.documents] && hello.clock.revision == 1)
+        let revisions = try world.store.transaction { try $0.revisions(for: till, apps: [mail]) }
+        #expect(revisions.count == 1 && hello.documents == Digest(of: revisions))
+    }
+
     private func warnings(_ world: World) throws -> [JSONValue] {
         try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
     }

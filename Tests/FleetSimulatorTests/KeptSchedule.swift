@@ -309,5 +309,17 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(7_320, .request(0, .apply(app: 1, .all, aspect: 4, variant: 3, isBased: false))),
                     .init(359_195, .clone(0)),
                 ])),
+        KeptSchedule(
+            what: "a change that comes with the word that something was lost makes no device forget what it brings",
+            schedule: Schedule(
+                seed: 10_131_143, devices: 3, apps: 2, broker: .lossy,
+                steps: [
+                    .init(11, .answer(2, 0)), .init(880, .saveBroker), .init(1_155, .saveBroker),
+                    .init(2_836, .renewTrust),
+                    .init(2_860, .request(1, .apply(app: 0, .all, aspect: 0, variant: 3, isBased: false))),
+                    .init(4_801, .cutDevice(0, noticedAfter: 0)),
+                    .init(4_816, .request(0, .apply(app: 0, .device(2), aspect: 2, variant: 2, isBased: false))),
+                    .init(4_838, .renewTrust), .init(5_488, .saveBroker),
+                ])),
     ]
 }

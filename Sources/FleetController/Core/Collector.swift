@@ -52,8 +52,6 @@ struct Collector {
     struct Loss {
         let presence: Presence
         var lost: Set<Hello.Lost> = []
-        /// Which documents the device is to have, where it has others.
-        var documents: Digest?
     }
 
     /// Something that an operator should read in the log.
@@ -169,10 +167,7 @@ struct Collector {
             doubted.insert(name)
         }
         var loss = Loss(presence: presence)
-        if isIntact == false {
-            loss.lost.insert(.documents)
-            loss.documents = Digest(of: try transaction.revisions(for: name, apps: presence.apps.map(\.id)))
-        }
+        if isIntact == false { loss.lost.insert(.documents) }
         if try hasReportedMore(presence, device) { loss.lost.insert(.statuses) }
         lost[name] = loss.lost.isEmpty ? nil : loss
     }

@@ -135,23 +135,26 @@ extension ControllerCore {
     private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {
         guard !serving.waiting.isEmpty else { return }
         let taken = serving.takeWaiting(Self.helloBatch)
+        // Which documents a device is to have is told as of the latest revision that the hello names.
         let (latest, stored) = try store.transaction { transaction in
             let stored = try taken.map { device, greeting in
-                try transaction.device(device).flatMap {
+                let through = try transaction.device(device).flatMap {
                     try transaction.through($0, incarnation: greeting.incarnation, boot: greeting.boot)
                 }
+                let documents = try greeting.apps.map { Digest(of: try transaction.revisions(for: device, apps: $0)) }
+                return (through, documents)
             }
             return (try transaction.latest(), stored)
         }
         // Later than what any of them has heard; each hears of it once.
         let time = try timeToSign(turn)
-        for ((device, greeting), through) in zip(taken, stored) {
+        for ((device, greeting), (through, documents)) in zip(taken, stored) {
             let hello = Hello(
                 clock: clock(at: .hello(device), latest, time), device: device, connection: greeting.connection,
                 nonce: greeting.nonce ?? greeting.connection,
                 received: through.map {
                     EventMark(incarnation: greeting.incarnation, boot: greeting.boot, number: $0)
-                }, lost: greeting.lost, documents: greeting.documents)
+                }, lost: greeting.lost, documents: documents)
             turn.publish(identity.topic(.hello(device)), try identity.sign(hello, as: .hello), retain: false)
         }
     }

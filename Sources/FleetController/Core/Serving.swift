@@ -10,7 +10,8 @@ struct Serving {
         /// Of its presence.
         var nonce: RandomID?
         var lost: Set<Hello.Lost> = []
-        var documents: Digest?
+        /// Whose documents the device is to have, where it has others.
+        var apps: [AppID]?
         /// Behind how many heartbeats it went.
         var beats = 0
 
@@ -90,8 +91,8 @@ struct Serving {
         let asked = waiting[device]?.lost ?? []
         waiting[device] = Greeting(loss.presence)
         waiting[device]?.lost = asked.union(loss.lost)
-        waiting[device]?.documents = loss.documents
         guard loss.lost.contains(.documents) else { return false }
+        waiting[device]?.apps = loss.presence.apps.map(\.id)
         let first = firstTold[device] ?? beats
         firstTold[device] = first
         return beats - first >= Self.patience
@@ -132,7 +133,7 @@ struct Serving {
             waiting[device] = nil
             greeted[device] = greeting
             greeted[device]?.beats = beats
-            greeted[device]?.documents = nil
+            greeted[device]?.apps = nil
         }
         return taken.map { ($0.key, $0.value) }
     }

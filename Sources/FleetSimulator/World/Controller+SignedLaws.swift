@@ -13,9 +13,9 @@ extension Controller {
     /// replay. Nobody is greeted who was taken out.
     ///
     /// - Parameter from: How far the store had come before this moment, as the home says.
-    func checkSigned(_ topic: String, _ payload: [UInt8], from: StorePosition?, isChanging: Bool) {
+    func checkSigned(_ topic: String, _ payload: [UInt8], from: StorePosition?) {
         guard let address = Address(topic: topic, in: SimulatedFleet.id),
-            let clock = clock(in: payload, at: address, isChanging: isChanging)
+            let clock = clock(in: payload, at: address)
         else { return }
         checkRevision(of: clock, from: from)
         if topic == Self.heartbeats, let device = questions.late(of: enrolments, at: world.now) {
@@ -46,7 +46,7 @@ extension Controller {
         signedAt[SignedTime(epoch: clock.epoch, at: clock.at)] = world.now
     }
 
-    private func clock(in payload: [UInt8], at address: Address, isChanging: Bool) -> ControllerClock? {
+    private func clock(in payload: [UInt8], at address: Address) -> ControllerClock? {
         switch address {
         case .heartbeat, .hello:
             guard let signed = try? SignedDocument(wire: payload) else { return nil }
@@ -55,7 +55,7 @@ extension Controller {
             }
             guard let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize) else { return nil }
             questions.asked(hello)
-            if !isChanging { checkDocuments(hello) }
+            checkDocuments(hello)
             return hello.clock
         default: return nil
         }

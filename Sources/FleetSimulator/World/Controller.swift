@@ -283,7 +283,7 @@ final class Controller: BusClient {
                 guard let connection else { continue }
                 world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: 0, on: connection)
             case .publish(let topic, var payload, let retain):
-                checkSigned(topic, payload, from: before, isChanging: isChanging)
+                checkSigned(topic, payload, from: before)
                 guard let connection else { continue }
                 if isOlder { payload = resaid(payload, topic) { _ in nil } }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
