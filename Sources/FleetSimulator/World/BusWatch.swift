@@ -15,7 +15,7 @@ struct BusWatch {
     /// How often it was told, since the core looked last.
     private var memberships = 0
     /// More than once in this moment: a group may have been left, and come to again.
-    private var isRegrouped = false
+    private(set) var isRegrouped = false
     private var greeting = Greeting()
     /// What the core trusted when it looked last.
     private var trustBefore: TrustDocument?
@@ -131,7 +131,7 @@ struct BusWatch {
 
     /// At the end of this moment.
     func isStillCertain(_ app: AppID) -> Bool {
-        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups) && !isRegrouped
+        greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups)
     }
 
     /// At some time in this moment, as far as can be seen.

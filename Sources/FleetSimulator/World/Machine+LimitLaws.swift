@@ -26,6 +26,8 @@ extension Machine {
             return world.fail(.limits, "\(name) is in contact, and has not noted it")
         }
         if isNew { checkAge(of: contact, core) }
+        // Where a group may have been left and come to again, its documents are on their way.
+        guard !watch.bus.isRegrouped else { return }
         let blocked = core.state.apps.values.first { app in
             app.latch == nil && app.authReason == .outOfContact && watch.bus.isStillCertain(app.id)
                 && (app.secureServices.offline?.blockAfter).map { $0 * 1_000 > lag } ?? true
