@@ -18,6 +18,8 @@ final class Controller: BusClient {
     private(set) var beatAt: Int64 = 0
     /// By how much its clock was set back since, each time by less than a heartbeat takes: the next one comes so much later.
     var beatDelay: Int64 = 0
+    /// When it last greeted each device.
+    private(set) var greetedAt: [DeviceID: Int64] = [:]
     /// When it last told a device that something was lost.
     private(set) var lossSaidAt: Int64 = 0
     var isWorkDue = false
@@ -287,7 +289,12 @@ final class Controller: BusClient {
                 guard let connection else { continue }
                 if isOlder { payload = resaid(payload, topic) { _ in nil } }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
-                if world.schedule.broker == .lossy, Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
+                if world.schedule.broker == .lossy {
+                    if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
+                    if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id) {
+                        greetedAt[device] = world.now
+                    }
+                }
                 world.say(name, "publishes \(topic)\(payload.isEmpty ? ", empty" : "")")
                 // To verify each takes a tenth of a world's time: in most worlds what the controller's own key has just
                 // signed is taken as signed.

@@ -140,7 +140,7 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case altered
     /// Another document of the revision that the device has, by somebody who has the controller's key.
     case sameRevision
-    /// A hello or heartbeat of earlier.
+    /// A hello or heartbeat of earlier, or another device's.
     case oldHello
     /// One of an epoch that never was, with everything right but one thing.
     case forgedHello, forgedHeartbeat

@@ -61,6 +61,13 @@ extension World {
             guard let mark = machine.core?.state.marks[config], mark.digest != nil else { return }
             let wire = forged(at: config, fleet.uuid, fleet.signingKey, mark.revision)
             machine.shown(config.topic(in: SimulatedFleet.id), wire)
+        case .oldHello where noise.chance(25):
+            // Another device's, or what was stored of that, as its own.
+            let own = (noise.chance(70) ? Address.received(machine.id) : .hello(machine.id)).topic(
+                in: SimulatedFleet.id)
+            let all = own.dropLast(machine.id.text.count)
+            let others = broker.seen.filter { $0.topic.hasPrefix(all) && $0.topic != own }.suffix(8)
+            if let other = others.randomElement(using: &noise) { machine.shown(own, other.payload) }
         case .oldHello:
             let own = (noise.chance(70) ? [Address.hello(machine.id), .heartbeat] : [.barrier(machine.user)])
                 .map { $0.topic(in: SimulatedFleet.id) }

@@ -26,6 +26,7 @@ extension World {
             try controller.checkLists(statuses, online)
             if isForgotten(wishes) { return }
             checkLosses()
+            checkRounds()
             checkBroker(wishes)
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
@@ -178,6 +179,15 @@ extension World {
     private func checkLosses() {
         if schedule.broker == .lossy, now - controller.lossSaidAt < 300_000 {
             fail(.ends, "after all this time a device is told that something was lost")
+        }
+    }
+
+    /// Each device that is there is greeted again with every tenth heartbeat, or one more: otherwise nobody compares what it has.
+    private func checkRounds() {
+        guard schedule.broker == .lossy else { return }
+        for machine in members {
+            let age = controller.greetedAt[machine.id].map { now - $0 } ?? .max
+            if age > 730_000 { fail(.ends, "\(machine.name) was greeted last \(age / 1_000) s ago") }
         }
     }
 
