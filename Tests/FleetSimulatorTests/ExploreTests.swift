@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FleetSimulator
@@ -21,6 +22,21 @@ struct ExploreTests {
             let second = try explorer.run(Schedule(seed: seed)).story
             #expect(first == second)
             #expect(first.count > 20)
+        }
+    }
+
+    @Test("and the same one in each process, whose hashes are others")
+    func sameElsewhere() async throws {
+        try await withFixture { fixture in
+            var stories: Set<String> = []
+            for _ in 0..<4 {
+                let process = try await fixture.process(program(named: "fleet-sim"), ["explore", "--seed", "7"])
+                var story = ""
+                for await line in process.lines { story += line + "\n" }
+                #expect(await process.exited() == 0, "\(process.errors)")
+                stories.insert(story)
+            }
+            #expect(stories.count == 1 && stories.first?.hasSuffix("keeps every promise\n") == true)
         }
     }
 

@@ -8,15 +8,15 @@ import Mosquitto
 final class Broker {
     unowned let world: World
     var manners: Schedule.Manners
-    private(set) var isUp = true
-    private var stalledUntil: Int64 = 0
-    private(set) var connections: [Connection] = []
+    var isUp = true
+    var stalledUntil: Int64 = 0
+    var connections: [Connection] = []
     /// The broker has left them, and their clients do not know it yet.
     private var halfOpen: [Connection] = []
-    private(set) var retained: [String: Retained] = [:]
-    private var saved: [String: Retained] = [:]
+    var retained: [String: Retained] = [:]
+    var saved: [String: Retained] = [:]
     /// What was saved before, the newest last.
-    private var olds: [[String: Retained]] = []
+    var olds: [[String: Retained]] = []
     /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
     /// Until when what a client says is refused: somebody has written a wrong list of who may do what.
@@ -164,7 +164,7 @@ final class Broker {
     }
 
     /// Nothing of it may come through: then the client finds that nobody answers any more.
-    private func tellLoss(of connection: Connection, isPowerCut: Bool = false) {
+    func tellLoss(of connection: Connection, isPowerCut: Bool = false) {
         guard connection.isClientThere, !connection.isDead else { return }
         halfOpen.append(connection)
         let isSilent = isPowerCut || !world.isCalm && world.noise.chance(5)
@@ -191,67 +191,6 @@ final class Broker {
         }
         for connection in connections where connection.isDead { end(connection) }
         for connection in halfOpen { finish(connection) }
-    }
-
-    // MARK: Its process
-
-    func start() { isUp = true }
-
-    /// - Parameter age: How many savings before the last the database is that it comes back with; it may have none.
-    func stop(isCrash: Bool, downFor: Int64, age: Int = 0) {
-        guard isUp else { return }
-        (isUp, stalledUntil) = (false, 0)
-        // Of its host: nobody hears of it.
-        let isPowerCut = isCrash && world.noise.chance(10)
-        world.say("broker", isPowerCut ? "loses its power" : isCrash ? "is killed" : "stops")
-        for connection in isCrash ? [] : connections {
-            // All are still there, and hear it.
-            guard let will = connection.will else { continue }
-            keep(will.topic, Retained(payload: will.payload, qos: .atLeastOnce))
-            spread(will.topic, will.payload, .atLeastOnce)
-        }
-        while !connections.isEmpty {
-            let connection = connections.removeFirst()
-            connection.isBrokerThere = false
-            tellLoss(of: connection, isPowerCut: isPowerCut)
-        }
-        if !isCrash { save() }
-        if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }
-        retained = saved
-        world.after(downFor) { [unowned self] in start() }
-    }
-
-    /// The whole of it stands still: it saves a large database, or hashes many passwords. Some wait for too long.
-    func stall(for time: Int64) {
-        guard isUp else { return }
-        world.say("broker", "stands still for \(time) ms")
-        stalledUntil = world.now + time
-        for connection in connections where !connection.isDead {
-            connection.up.hold(until: stalledUntil)
-            connection.down.hold(until: stalledUntil)
-            guard world.noise.chance(50) else { continue }
-            let patience = world.noise.milliseconds(30_000...60_000)
-            guard patience < time else { continue }
-            world.after(patience) { [unowned self] in
-                guard connection.isClientThere, connection.isBrokerThere, !connection.isDead else { return }
-                cut(connection, noticedAfter: time - patience)
-                connection.client.lost(connection)
-            }
-        }
-    }
-
-    func save() {
-        if !world.isCalm, world.noise.chance(3) { return world.say("broker", "finds no room to save") }
-        olds.append(saved)
-        if olds.count > 4 { olds.removeFirst() }
-        saved = retained
-    }
-
-    func saveLater() {
-        world.after(world.noise.milliseconds(5_000...60_000)) { [unowned self] in
-            if isUp { save() }
-            saveLater()
-        }
     }
 
     // MARK: Messages
@@ -372,7 +311,7 @@ final class Broker {
         spread(topic, payload, .atLeastOnce)
     }
 
-    private func spread(_ topic: String, _ payload: [UInt8], _ qos: QoS) {
+    func spread(_ topic: String, _ payload: [UInt8], _ qos: QoS) {
         for connection in connections {
             // One for each subscription.
             for granted in connection.filters where granted.filter.matches(topic) {
@@ -386,7 +325,7 @@ final class Broker {
         }
     }
 
-    private func keep(_ topic: String, _ new: Retained) { retained[topic] = new.payload.isEmpty ? nil : new }
+    func keep(_ topic: String, _ new: Retained) { retained[topic] = new.payload.isEmpty ? nil : new }
 
     private func deliver(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection

@@ -67,6 +67,7 @@ struct Explore: ParsableCommand {
     }
 
     func run() throws {
+        FixedHashes.begin()
         let explorer = try Explorer(fault: fault.flatMap(Fault.init))
         if let seed, schedules == nil { return try replay(seed, explorer) }
         let first = seed ?? .random(in: 0..<(1 << 52))
