@@ -40,7 +40,7 @@ struct RequestExchangeTests {
         #expect(exchange.handle(.clock, at: .seconds(1)) == [.wake(at: .seconds(2))])
         #expect(exchange.handle(.clock, at: .seconds(2)) == [.send, .wake(at: .seconds(15))])
         _ = exchange.handle(.acknowledged(0), at: .seconds(14))
-        #expect(exchange.handle(.clock, at: .seconds(15)) == [.finish(.noAnswer)])
+        #expect(exchange.handle(.clock, at: .seconds(15)) == [.finish(.unanswered(.noAnswer, mayBeDone: true))])
     }
 
     @Test("waits a little for a controller that is not there, and says so")
@@ -49,7 +49,10 @@ struct RequestExchangeTests {
         _ = exchange.handle(.connected, at: .zero)
         #expect(exchange.handle(.acknowledged(16), at: .zero) == [.wake(at: .milliseconds(250))])
         #expect(exchange.handle(.clock, at: .milliseconds(250)) == [.send, .wake(at: .seconds(15))])
-        #expect(exchange.handle(.acknowledged(16), at: .seconds(3)) == [.finish(.nobodyThere(mayBeDone: false))])
+        #expect(
+            exchange.handle(.acknowledged(16), at: .seconds(3)) == [
+                .finish(.unanswered(.nobodyThere, mayBeDone: false))
+            ])
     }
 
     @Test(
@@ -67,7 +70,9 @@ struct RequestExchangeTests {
         }
         _ = exchange.handle(.acknowledged(16), at: .seconds(2))
         _ = exchange.handle(.clock, at: .seconds(3))
-        #expect(exchange.handle(.acknowledged(16), at: .seconds(5)) == [.finish(.nobodyThere(mayBeDone: true))])
+        #expect(
+            exchange.handle(.acknowledged(16), at: .seconds(5)) == [.finish(.unanswered(.nobodyThere, mayBeDone: true))]
+        )
     }
 
     @Test("a broker that has come back says of nobody for how long he has been away")
@@ -97,13 +102,64 @@ struct RequestExchangeTests {
         #expect(exchange.handle(.acknowledged(0), at: .seconds(1)) == [])
         #expect(exchange.handle(.connected, at: .seconds(2)) == [.send, .wake(at: .seconds(15))])
         _ = exchange.handle(.disconnected(why: "gone"), at: .seconds(3))
-        #expect(exchange.handle(.clock, at: .seconds(15)) == [.finish(.connectionLost(why: "gone"))])
+        #expect(
+            exchange.handle(.clock, at: .seconds(15)) == [
+                .finish(.unanswered(.connectionLost(why: "gone"), mayBeDone: true))
+            ])
     }
 
     @Test("that the broker refuses is not tried again")
     func refused() {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        #expect(exchange.handle(.acknowledged(135), at: .zero) == [.finish(.refused(reason: 135))])
+        #expect(
+            exchange.handle(.acknowledged(135), at: .zero)
+                == [.finish(.unanswered(.refused(reason: 135), mayBeDone: false))])
+    }
+
+    @Test(
+        "that the broker refuses, or cannot take, may have been done when it was sent before", arguments: [true, false])
+    func refusedLater(isUnsendable: Bool) {
+        var exchange = exchange()
+        _ = exchange.handle(.connected, at: .zero)
+        _ = exchange.handle(.acknowledged(0), at: .zero)
+        _ = exchange.handle(.clock, at: .seconds(2))
+        let event: RequestExchange.Event = isUnsendable ? .unsendable(why: "too large") : .acknowledged(135)
+        let cause: RequestExchange.Cause = isUnsendable ? .unsendable(why: "too large") : .refused(reason: 135)
+        #expect(exchange.handle(event, at: .seconds(2)) == [.finish(.unanswered(cause, mayBeDone: true))])
+    }
+
+    @Test("that was never sent is not done")
+    func neverSent() {
+        var exchange = exchange()
+        _ = exchange.handle(.disconnected(why: "gone"), at: .zero)
+        #expect(
+            exchange.handle(.clock, at: .seconds(15))
+                == [.finish(.unanswered(.connectionLost(why: "gone"), mayBeDone: false))])
+    }
+
+    @Test("whose acknowledgement is lost is sent again, also when that is told behind the next connection")
+    func unacknowledged() {
+        var exchange = exchange()
+        _ = exchange.handle(.connected, at: .zero)
+        #expect(exchange.handle(.connected, at: .seconds(1)) == [.send, .wake(at: .seconds(15))])
+        #expect(exchange.handle(.unacknowledged(why: "gone"), at: .seconds(1)) == [.wake(at: .seconds(3))])
+        #expect(exchange.handle(.clock, at: .seconds(3)) == [.send, .wake(at: .seconds(15))])
+        _ = exchange.handle(.unacknowledged(why: "gone"), at: .seconds(4))
+        #expect(
+            exchange.handle(.clock, at: .seconds(15))
+                == [.finish(.unanswered(.connectionLost(why: "gone"), mayBeDone: true))])
+    }
+
+    @Test("that came to somebody late was not without hearers, whatever the broker says of its repetition")
+    func lateAcknowledgement() {
+        var exchange = exchange()
+        _ = exchange.handle(.connected, at: .zero)
+        _ = exchange.handle(.acknowledged(16), at: .zero)
+        _ = exchange.handle(.acknowledged(0), at: .zero)
+        _ = exchange.handle(.clock, at: .seconds(3))
+        #expect(
+            exchange.handle(.acknowledged(16), at: .seconds(3))
+                == [.finish(.unanswered(.nobodyThere, mayBeDone: true))])
     }
 }

@@ -14,26 +14,29 @@ extension Controller {
     }
 
     /// Why no answer came.
+    ///
+    /// - Parameter mayBeDone: It may have been a change, and done.
     static func error(
-        _ outcome: RequestExchange.Outcome, _ verb: Verb, _ home: FleetHome, _ user: User
+        _ cause: RequestExchange.Cause, mayBeDone: Bool, _ verb: Verb, _ home: FleetHome, _ user: User
     ) -> CommandError {
-        let doubt = verb.isChange ? "\nWhether the change was made is not known: look with `fleetctl get`." : ""
-        return switch outcome {
-        case .nobodyThere(let mayBeDone):
+        let doubt =
+            mayBeDone && verb.isChange ? "\nWhether the change was made is not known: look with `fleetctl get`." : ""
+        return switch cause {
+        case .nobodyThere:
             CommandError(
                 .unreachable,
-                "the controller is not running\(mayBeDone ? doubt : "")\n"
+                "the controller is not running\(doubt)\n"
                     + "Start it with: fleet-controller run --home \(ShellWord.quoted(home.path))")
         case .noAnswer: CommandError(.unreachable, "the controller does not answer\(doubt)")
         case .connectionLost(let why):
             CommandError(.unreachable, "the connection to the broker was lost: \(why)\(doubt)")
-        case .unsendable(let why): CommandError(.refused, "the request cannot be sent: \(why)")
+        case .unsendable(let why):
+            CommandError(doubt.isEmpty ? .refused : .unreachable, "the request cannot be sent: \(why)\(doubt)")
         case .refused(let reason):
             CommandError(
-                .refused,
-                "the broker does not let \(user.text) ask '\(verb.rawValue)': reason \(ReasonCode(rawValue: reason))")
-        case .answered(.failure(let failure)): error(failure)
-        case .answered(.success): CommandError(.unreachable, "an answer that was not expected")
+                doubt.isEmpty ? .refused : .unreachable,
+                "the broker does not let \(user.text) ask '\(verb.rawValue)': "
+                    + "reason \(ReasonCode(rawValue: reason))\(doubt)")
         }
     }
 }

@@ -107,11 +107,12 @@ package struct Controller {
                 "the request has \(request.count) bytes, where at most \(Request.maximumSize) are allowed: split it")
         }
         let topic = Address.request(connection.user, verb).topic(in: connection.home.context.fleet)
-        let outcome = await exchange(id, request, topic, lifetime)
-        guard case .answered(.success(let body, let next)) = outcome else {
-            throw Self.error(outcome, verb, connection.home, connection.user)
+        switch await exchange(id, request, topic, lifetime) {
+        case .answered(.success(let body, let next)): return (body, next)
+        case .answered(.failure(let failure)): throw Self.error(failure)
+        case .unanswered(let cause, let mayBeDone):
+            throw Self.error(cause, mayBeDone: mayBeDone, verb, connection.home, connection.user)
         }
-        return (body, next)
     }
 
     private func exchange(_ id: RandomID, _ request: [UInt8], _ topic: String, _ lifetime: Duration) async
@@ -135,7 +136,7 @@ package struct Controller {
                     }
                 }
                 guard let event = await iterator.next() else {
-                    return .connectionLost(why: "the command was cancelled")
+                    return .unanswered(.connectionLost(why: "the command was cancelled"), mayBeDone: true)
                 }
                 effects = exchange.handle(event, at: ContinuousClock.now - start)
             }
@@ -149,7 +150,7 @@ package struct Controller {
             arrival.yield(.unsendable(why: error.message))
         } catch {
             // One that was answered meanwhile is of no interest, least of all to the next request.
-            if !Task.isCancelled { arrival.yield(.disconnected(why: "\(error)")) }
+            if !Task.isCancelled { arrival.yield(.unacknowledged(why: "\(error)")) }
         }
     }
 }

@@ -196,16 +196,22 @@ final class Broker {
     // MARK: Messages
 
     /// A message on its way from a client.
+    ///
+    /// - Parameter acknowledged: Is called with the reason code, where an answer comes.
     func send(
-        _ topic: String, _ payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool, on connection: Connection
+        _ topic: String, _ payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool, on connection: Connection,
+        acknowledged: @escaping (UInt8) -> Void = { _ in }
     ) {
         up(connection, qos) { [unowned self] in
             let isRefused = refusedUntil[connection.client.user].map { world.now < $0 } ?? false
+            let reason: UInt8
             if isRefused {
                 world.say("broker", "refuses \(topic)")
+                reason = Self.notAuthorized
             } else {
                 (connection.client as? Machine)?.checkArrived(topic, payload, retain, on: connection)
-                publish(topic, payload, qos, retain: retain, by: connection.client)
+                let isWithSomebody = publish(topic, payload, qos, retain: retain, by: connection.client)
+                reason = isWithSomebody ? 0 : Self.noSubscriber
             }
             if qos == .atMostOnce {
                 connection.answeredAt = world.now
@@ -214,10 +220,14 @@ final class Broker {
                 answer(connection) {
                     if isRefused { connection.client.refused(on: connection) }
                     connection.client.sent(on: connection)
+                    acknowledged(reason)
                 }
             }
         }
     }
+
+    private static let notAuthorized: UInt8 = 135
+    private static let noSubscriber: UInt8 = 16
 
     func refuse(_ user: User, for time: Int64) { refusedUntil[user] = world.now + time }
 
@@ -293,14 +303,19 @@ final class Broker {
         }
     }
 
-    private func publish(_ topic: String, _ payload: [UInt8], _ qos: QoS, retain: Bool, by client: any BusClient) {
-        guard isUp else { return }
+    /// - Returns: Whether somebody has subscribed to it.
+    @discardableResult
+    private func publish(
+        _ topic: String, _ payload: [UInt8], _ qos: QoS, retain: Bool, by client: any BusClient
+    ) -> Bool {
+        guard isUp else { return false }
         guard rights(of: client.user).publish.contains(where: { $0.matches(topic) }) else {
-            return world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
+            world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
+            return false
         }
         if retain { keep(topic, Retained(payload: payload, qos: qos)) }
         if manners == .hostile, !payload.isEmpty, seen.count < 2_000 { seen.append((topic, payload)) }
-        spread(topic, payload, qos)
+        return spread(topic, payload, qos)
     }
 
     /// Retains something that nobody has published.
@@ -311,10 +326,14 @@ final class Broker {
         spread(topic, payload, .atLeastOnce)
     }
 
-    func spread(_ topic: String, _ payload: [UInt8], _ qos: QoS) {
+    /// - Returns: Whether somebody has subscribed to it.
+    @discardableResult
+    func spread(_ topic: String, _ payload: [UInt8], _ qos: QoS) -> Bool {
+        var isWithSomebody = false
         for connection in connections {
             // One for each subscription.
             for granted in connection.filters where granted.filter.matches(topic) {
+                isWithSomebody = true
                 let qos = min(qos, granted.qos)
                 deliver(topic, payload, qos, isRetained: false, to: connection)
                 // At least once is what QoS 1 promises.
@@ -323,6 +342,7 @@ final class Broker {
                 }
             }
         }
+        return isWithSomebody
     }
 
     func keep(_ topic: String, _ new: Retained) { retained[topic] = new.payload.isEmpty ? nil : new }

@@ -208,6 +208,7 @@ extension Controller {
         else { return }
         heard.insert(request.id)
         asked[request.id] = Asked(user: user, verb: verb, body: request.body.json, notAfter: request.notAfter)
+        for person in world.operators { person.came(request.id) }
     }
 
     /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose

@@ -14,6 +14,7 @@ extension Coverage {
             + each("authorization", ["authorized policy"], ["retired outOfContact"])
             + each("retirement", ["released"], ["outOfContact"])
             + each("outcome of log levels", ["expired"], ["awaitingCode"])
+            + each("exchange", ["connection lost"], ["not done"])
             + each("device event", ["codeChecked"], names([.away, .beforeFirst, .fetching])))
 
     private static func each(_ part: String, _ what: [String], _ places: [String]) -> [Transition] {
@@ -114,4 +115,6 @@ extension Coverage {
                 "progress", "history", "enroll", "device-remove",
             ], ["ok"])
         + each("request", ["apply", "group-delete"], ["refused"])
+        + each("exchange", ["nobody there", "refused", "connection lost"], ["not done", "may be done"])
+        + each("exchange", ["no answer"], ["may be done"])
 }

@@ -30,6 +30,8 @@ package enum Fault: String, CaseIterable, Sendable {
     case ownConnectionKept, refusalsIgnored
     case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
     case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut
+    // The operator
+    case doubtNotTold
     // Members of the fleet
     case removedNotCleared, enrolmentsNotRead, incarnationNotRaised
 }

@@ -1,6 +1,7 @@
+import FleetCommands
 import FleetProtocol
 
-/// A person with `fleetctl`: asks, sends the same bytes again until there is an answer, and remembers what was answered.
+/// A person with `fleetctl`: asks by its real exchange, and remembers what was answered.
 final class Operator: BusClient {
     unowned let world: World
     let number: Int
@@ -15,18 +16,23 @@ final class Operator: BusClient {
     private var changes: [RandomID: (putBacks: Int, runs: Int)] = [:]
     /// Changes that a full disk refused: that answer is not kept behind the run that gave it.
     private var unkept: Set<RandomID> = []
+    /// Of these it was told that the controller has not had them, and never will.
+    private var undone: Set<RandomID> = []
 
     struct Asked {
-        let id: RandomID
+        var exchange: RequestExchange
         let topic: String
         let payload: [UInt8]
-        let until: Int64
         let verb: Verb
         /// What a change was made from.
         let basedOn: (address: Address, revision: Int64)?
         let then: ((Response.Result) -> Void)?
         /// What is done when nobody has answered.
         let again: (() -> Void)?
+        /// When it is to be looked at.
+        var alarm: Int64?
+
+        var id: RandomID { exchange.id }
     }
 
     init(_ number: Int, _ world: World) {
@@ -55,26 +61,85 @@ final class Operator: BusClient {
         let seconds: Int64 = !world.isCalm && verb.isChange && world.noise.chance(1) ? 300_000 : 60
         let notAfter = (world.isCalm ? max(now, world.controller.clock) : now).advanced(bySeconds: seconds)
         let request = Request(id: id, replyTo: Name(unchecked: "here"), notAfter: notAfter, body: body)
+        let limit = Duration.milliseconds(world.now + Self.lifetime)
         let asked = Asked(
-            id: id, topic: Address.request(user, verb).topic(in: SimulatedFleet.id), payload: request.json,
-            until: world.now + 60_000, verb: verb, basedOn: basedOn, then: then,
-            again: again)
+            exchange: RequestExchange(id: id, limit: limit),
+            topic: Address.request(user, verb).topic(in: SimulatedFleet.id),
+            payload: request.json, verb: verb, basedOn: basedOn, then: then, again: again)
         waiting.append(asked)
         if verb.isChange { changes[id] = (world.controller.putBacks, world.controller.runs) }
-        send(asked)
+        handle(isReady ? .connected : .disconnected(why: "no connection yet"), of: id)
+        world.after(Self.lifetime / 2) { [unowned self] in
+            // Somebody who has waited for so long does it all again.
+            if waiting.contains(where: { $0.id == id }), let connection, connection.isClogged { cut() }
+        }
+    }
+
+    private static let lifetime: Int64 = 60_000
+
+    private func handle(_ event: RequestExchange.Event, of id: RandomID) {
+        guard let place = waiting.firstIndex(where: { $0.id == id }) else { return }
+        let effects = waiting[place].exchange.handle(event, at: .milliseconds(world.now))
+        let asked = waiting[place]
+        for effect in effects {
+            switch effect {
+            case .send: send(asked)
+            case .wake(let time): wake(asked, at: time.nanoseconds / 1_000_000)
+            case .finish(let outcome):
+                waiting.removeAll { $0.id == id }
+                finish(asked, outcome)
+            }
+        }
+    }
+
+    private func wake(_ asked: Asked, at time: Int64) {
+        guard asked.alarm != time, let place = waiting.firstIndex(where: { $0.id == asked.id }) else { return }
+        waiting[place].alarm = time
+        world.after(time - world.now) { [unowned self] in
+            guard let place = waiting.firstIndex(where: { $0.id == asked.id }), waiting[place].alarm == time else {
+                return
+            }
+            waiting[place].alarm = nil
+            handle(.clock, of: asked.id)
+        }
     }
 
     private func send(_ asked: Asked) {
-        guard waiting.contains(where: { $0.id == asked.id }) else { return }
-        guard world.now < asked.until else {
-            guard let again = asked.again else { return }
-            waiting.removeAll { $0.id == asked.id }
-            return again()
+        guard let connection else { return }
+        world.broker.send(asked.topic, asked.payload, retain: false, on: connection) { [unowned self] reason in
+            handle(.acknowledged(reason), of: asked.id)
         }
-        // Somebody who has waited for so long does it all again.
-        if asked.until - world.now < 30_000, let connection, connection.isClogged { cut() }
-        if isReady, let connection { world.broker.send(asked.topic, asked.payload, retain: false, on: connection) }
-        world.after(world.noise.milliseconds(1_000...4_000)) { [unowned self] in send(asked) }
+    }
+
+    private func finish(_ asked: Asked, _ outcome: RequestExchange.Outcome) {
+        switch outcome {
+        case .answered(let result): answered(asked, result)
+        case .unanswered(let cause, var mayBeDone):
+            if world.fault == .doubtNotTold { mayBeDone = false }
+            world.say(name, "gives up \(asked.verb.rawValue), which \(mayBeDone ? "may be" : "is not") done: \(cause)")
+            world.visit("exchange", Self.name(of: cause), mayBeDone ? "may be done" : "not done")
+            if !mayBeDone { undone.insert(asked.id) }
+            if world.controller.asked[asked.id] != nil { came(asked.id) }
+            if let again = asked.again { return again() }
+            if !world.isCalm, world.noise.chance(60) { sendAgain(asked) }
+        }
+    }
+
+    /// The controller has had a request. A hostile broker may show it whatever it has said before.
+    func came(_ id: RandomID) {
+        if undone.contains(id), world.schedule.broker != .hostile {
+            world.fail(.answered, "\(name) was told that the controller does not have a request, and it does")
+        }
+    }
+
+    private static func name(of cause: RequestExchange.Cause) -> String {
+        switch cause {
+        case .nobodyThere: "nobody there"
+        case .noAnswer: "no answer"
+        case .refused: "refused"
+        case .unsendable: "unsendable"
+        case .connectionLost: "connection lost"
+        }
     }
 
     private func connect() {
@@ -96,7 +161,11 @@ final class Operator: BusClient {
             [TopicFilter.responses(user).text(in: SimulatedFleet.id)], token: 1, on: connection)
     }
 
-    func subscribed(_ token: Int64, on connection: Connection) { isReady = connection === self.connection }
+    func subscribed(_ token: Int64, on connection: Connection) {
+        guard connection === self.connection else { return }
+        isReady = true
+        for asked in waiting { handle(.connected, of: asked.id) }
+    }
 
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard let response = try? Response(json: payload, limit: Response.maximumSize) else {
@@ -110,10 +179,21 @@ final class Operator: BusClient {
             return
         }
         answers[response.id] = payload
-        let asked = waiting.first { $0.id == response.id }
-        waiting.removeAll { $0.id == response.id }
-        asked?.then?(response.result)
-        switch response.result {
+        // Of what is waited for no more, too: it may have been done.
+        if waiting.contains(where: { $0.id == response.id }) {
+            handle(.received(payload), of: response.id)
+        } else {
+            note(response.id, nil, response.result)
+        }
+    }
+
+    private func answered(_ asked: Asked, _ result: Response.Result) {
+        asked.then?(result)
+        note(asked.id, asked, result)
+    }
+
+    private func note(_ id: RandomID, _ asked: Asked?, _ result: Response.Result) {
+        switch result {
         case .success(let body, _):
             world.say(name, "is answered: done")
             if case .viewer = user, asked?.verb.isChange == true {
@@ -127,21 +207,22 @@ final class Operator: BusClient {
             }
         case .failure(let failure):
             world.visit("request", asked?.verb.rawValue ?? "unknown", "refused")
-            if failure.code == .unavailable { unkept.insert(response.id) }
+            if failure.code == .unavailable { unkept.insert(id) }
             world.say(name, "is answered: \(failure.code.rawValue) \(failure.message)")
             let mayBeDoneLater = failure.code == .conflict || failure.code == .notFound
             if let asked, mayBeDoneLater, !world.isCalm, world.noise.chance(30) { sendAgain(asked) }
         }
     }
 
-    /// What was refused may come again, also to a controller that has started since, when it could be done.
+    /// What was refused, or given up, may come again, also to a controller that has started since, when it could be done.
     private func sendAgain(_ asked: Asked) {
         world.after(world.noise.milliseconds(500...20_000)) { [unowned self] in
             if !world.isCalm, world.noise.chance(50) { world.controller.kill() }
             world.after(3_000) { [unowned self] in
-                guard isReady, let connection else { return }
-                world.say(name, "sends again what was refused")
-                world.broker.send(asked.topic, asked.payload, retain: false, on: connection)
+                guard isReady else { return }
+                world.say(name, "sends the same request again")
+                undone.remove(asked.id)
+                send(asked)
             }
         }
     }
@@ -156,6 +237,13 @@ final class Operator: BusClient {
         guard connection === self.connection else { return }
         self.connection = nil
         isReady = false
+        for asked in waiting {
+            // Of both the client tells, in either order; of the latter also behind the next connection.
+            world.after(world.noise.milliseconds(0...3_000)) { [unowned self] in
+                handle(.unacknowledged(why: "lost"), of: asked.id)
+            }
+            handle(.disconnected(why: "lost"), of: asked.id)
+        }
         retry()
     }
 }

@@ -32,6 +32,7 @@ extension World {
         case .stallBroker(let time): broker.stall(for: time)
         case .refuseSaid(let device, let time):
             broker.refuse(device.map { machines[$0].user } ?? controller.user, for: time)
+            for person in operators where noise.chance(20) { broker.refuse(person.user, for: time) }
         case .crashController(let effects, let time):
             controller.downFor = time
             if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
