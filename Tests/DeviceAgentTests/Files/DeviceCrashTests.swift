@@ -1,9 +1,10 @@
-import DeviceAgent
 import FleetProtocol
 import Foundation
 import GRDB
 import TestSupport
 import Testing
+
+@testable import DeviceAgent
 
 @Suite("The agent's store after a crash or with a damaged file")
 struct DeviceCrashTests {
@@ -35,6 +36,17 @@ struct DeviceCrashTests {
             after = try store.load()
             files = try CrashedDatabase(copying: path)
             withExtendedLifetime(store) {}
+        }
+    }
+
+    @Test("what is applied is on the disk when that returns: WAL with synchronous=FULL")
+    func pragmas() async throws {
+        try await withTemporaryFolder { folder in
+            let store = try DeviceStore(path: folder.appending(path: "agent.db").path)
+            let pragmas = try await store.queue.read { db in
+                try ["journal_mode", "synchronous"].map { try String.fetchOne(db, sql: "PRAGMA \($0)") }
+            }
+            #expect(pragmas == ["wal", "2"])
         }
     }
 
