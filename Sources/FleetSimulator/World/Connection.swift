@@ -95,6 +95,13 @@ enum Filter: Hashable {
         }
     }
 
+    /// Whether all that it matches begins so.
+    func isBelow(_ prefix: String) -> Bool {
+        switch self {
+        case .exact(let text), .below(let text), .oneLevel(let text): text.hasPrefix(prefix)
+        }
+    }
+
     func matches(_ topic: String) -> Bool {
         switch self {
         case .exact(let text): topic == text

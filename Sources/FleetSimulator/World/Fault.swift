@@ -10,7 +10,7 @@ package enum Fault: String, CaseIterable, Sendable {
     // Around the device's core: what it says and does
     case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, keysMadeAnew, keysDestroyedEarly
     case statusesLost, sequenceNotRaised, oldMessagesSentAgain, eventsNotSentAgain, eventsCountedTwice
-    case presenceNotRepeated, appsNotNamed, endNotAnnounced, subscriptionsIncomplete
+    case presenceNotRepeated, appsNotNamed, endNotAnnounced, subscriptionsIncomplete, groupsStillHeard
     case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered, connectionsConfused
     // What it takes in
     case tombstonesIgnored, signaturesNotChecked, barrierNotAwaited, helloNotAwaited, helloOfAnyConnection

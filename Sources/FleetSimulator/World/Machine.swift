@@ -344,6 +344,7 @@ final class Machine: BusClient {
             case .unsubscribe(let filters):
                 guard let connection, isConnectionCurrent else { continue }
                 watch.bus.left(filters)
+                if world.fault == .groupsStillHeard { break }
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
             case .publish(let address, let payload, let retain):
                 checkTold(address, payload)

@@ -61,6 +61,7 @@ extension World {
                 check(try store.device(machine.id), machine, core)
                 check(machine, events, gaps)
                 checkQuiet(machine, core)
+                checkSubscriptions(of: machine, core, layers.groups)
                 checkFreshness(of: machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
@@ -249,6 +250,22 @@ extension World {
             !closed.contains($0.key)
         }
         if told != real { fail(.presence, "\(machine.name) says that it has \(told), and has \(real)") }
+    }
+
+    /// A device listens to what is said to its apps by the layers that it is in, and to no other group or app.
+    private func checkSubscriptions(of machine: Machine, _ core: DeviceCore, _ groups: [GroupID]) {
+        guard let connection = machine.connection else { return }
+        let apps = core.state.apps.keys.map(\.text).sorted()
+        let layers = ["all", "device/\(machine.id)"] + groups.map { "group/\($0)" }
+        var wanted = ["all/_fleet/trust", "device/\(machine.id)/_device/membership"]
+        wanted += groups.map { "group/\($0)/_group/meta" }
+        wanted += layers.flatMap { layer in apps.map { "\(layer)/\($0)/+" } }
+        let expected = Set(wanted.map { Filter(Controller.documents + $0) })
+        let has = Set(connection.filters.map(\.filter).filter { $0.isBelow(Controller.documents) })
+        if let more = has.subtracting(expected).first { fail(.bounded, "\(machine.name) still listens to \(more)") }
+        if let less = expected.subtracting(has).first {
+            fail(.convergence, "\(machine.name) does not listen to \(less)")
+        }
     }
 
     /// Nothing is left to be done, and nobody waits.
