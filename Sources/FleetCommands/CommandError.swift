@@ -7,7 +7,7 @@ struct CommandError: Error, CustomStringConvertible {
         static let refused = Status(rawValue: 1)
         /// Applied, but not by everyone, or not within the time given.
         static let notConverged = Status(rawValue: 3)
-        /// Broker or controller could not be reached: whether a change was made may be unknown.
+        /// No answer of broker or controller: the message says where a change may have been made.
         static let unreachable = Status(rawValue: 4)
         /// Done, but the output could not be written (EX_IOERR).
         static let unwritten = Status(rawValue: 74)

@@ -25,7 +25,7 @@ package struct Fleetctl: AsyncParsableCommand {
               0   done
               1   refused, or wrong in itself: nothing was changed
               3   applied, but not by everyone, or not within the time of --wait
-              4   broker or controller could not be reached
+              4   no answer: where it says so, the change may have been made
               64  wrong usage
               74  done, but the output could not be written
               130 applied, and interrupted during --wait

@@ -171,6 +171,28 @@ struct CommandTests {
         }
     }
 
+    @Test(
+        "a change that the controller has heard may be made, also when the broker refuses its repetition: that ends with 4"
+    )
+    func refusedLater() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let acl = URL(fileURLWithPath: fleet.home.path + "/broker/acl")
+            let rights = try String(contentsOf: acl, encoding: .utf8)
+            let controller = try await fleet.controller { _, _ in
+                let fewer = rights.split(separator: "\n").filter { !$0.contains("/request/@operator.") }
+                try? Data(fewer.joined(separator: "\n").utf8).write(to: acl)
+                fleet.broker.reload()
+                return nil
+            }
+            let result = try await fleet.fleetctl("apply", "-f", "-", input: Self.policy)
+            #expect(result.status == 4, "\(result)")
+            #expect(result.errors.contains("the broker does not let @operator.admin ask 'apply'"), "\(result)")
+            #expect(result.errors.contains("Whether the change was made is not known"), "\(result)")
+            #expect(controller.asked.count == 1)
+        }
+    }
+
     @Test("a viewer asks under its own name")
     func viewer() async throws {
         try await withFixture { fixture in
