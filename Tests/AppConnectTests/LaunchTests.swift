@@ -82,6 +82,33 @@ struct LaunchTests {
         #expect(throws: AppConnectError.self) { try session.session.reads(.auth) }
     }
 
+    @Test("is over with stop: whoever waits for a text is told, nothing is taken, said or called any more")
+    func stopped() throws {
+        var session = try Session.ready()
+        let (shown, effects) = session.session.display("hello")
+        let id = try #require(shown)
+        #expect(effects == [.send(.display(id: id, text: "hello"))])
+        session.deliver(7, .config([:]))
+        session.receive(.activity(isActive: false))
+        session.effects = []
+        #expect(session.session.stop() == [.send(.stop), .displayed(id: id, false), .close])
+        session.deliver(8, .pasteboard(.unauthorized))
+        session.receive(.displayed(id: id, true))
+        session.receive(.activity(isActive: true))
+        session.receive(.refused(.inUse, message: "another process"))
+        session.receive(.ready(.initial))
+        session.lose()
+        session.connect(welcome: false)
+        #expect(session.effects == [])
+        #expect(session.run() == [])
+        #expect(session.session.stop() == [])
+        if case .disconnected(let problem) = session.session.connectionState {
+            #expect(problem.code == .stopped)
+        } else {
+            Issue.record("still connected")
+        }
+    }
+
     @Test("cannot be started twice, nor after stop")
     func startsOnce() throws {
         var session = AppSession()

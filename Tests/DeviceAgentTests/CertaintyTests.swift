@@ -69,6 +69,40 @@ struct CertaintyTests {
         #expect(device.subscriptions.contains { $0.contains(notes.text) })
     }
 
+    @Test("what a right key has signed for another fleet or topic is no contact", arguments: [true, false])
+    func signedForOthers(isOtherFleet: Bool) throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.wait(90)
+        let contact = try #require(device.core.state.contact)
+        let ours = device.fleet.clock(isOtherFleet ? .heartbeat : .hello(device.device))
+        let clock = ControllerClock(
+            fleet: isOtherFleet ? .random() : ours.fleet, topic: ours.topic, epoch: ours.epoch, revision: ours.revision,
+            at: device.now.wall)
+        let heartbeat = Heartbeat(clock: clock).json
+        try device.say(
+            .heartbeat, SignedDocument(signing: heartbeat, as: .heartbeat, with: device.fleet.signing).wire)
+        #expect(device.core.state.contact == contact)
+        try device.say(.heartbeat, device.fleet.heartbeat())
+        #expect(device.core.state.contact != contact)
+    }
+
+    @Test("what the controller has of another device's events makes nothing forgotten here")
+    func othersMarks() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        let boot = device.core.state.boot
+        let number = try #require(device.core.state.events.last?.header.number)
+        let mark = EventMark(incarnation: 1, boot: boot, number: number)
+        let other = try device.fleet.received(DeviceID(unchecked: "till-2"), mark)
+        try device.say(.received(device.device), other)
+        #expect(!device.core.state.events.isEmpty)
+        try device.say(.received(device.device), device.fleet.received(device.device, mark))
+        #expect(device.core.state.events.isEmpty)
+    }
+
     @Test("a replayed hello is no contact, and lets no older heartbeat count")
     func replayedHello() throws {
         var device = try TestDevice()

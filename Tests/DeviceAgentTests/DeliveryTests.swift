@@ -287,12 +287,33 @@ struct DeliveryTests {
     func inUse() throws {
         var device = try TestDevice()
         let launch = RandomID.random()
-        try device.launch(mail, launch: launch)
+        let first = try device.launch(mail, launch: launch)
         device.frames = []
-        try device.launch(mail)
+        let other = try device.launch(mail)
         #expect(device.frames.contains { if case .refused(.inUse, _) = $0 { true } else { false } })
+        #expect(device.closed == [other])
         device.frames = []
-        try device.launch(mail, launch: launch)
+        let again = try device.launch(mail, launch: launch)
+        #expect(device.frames.contains { if case .welcome = $0 { true } else { false } })
+        #expect(device.closed == [other, first])
+        // The end of the earlier connection is none of the process's.
+        try device.handle(.linkClosed(first))
+        try device.connect()
+        #expect(device.sent[again]?.contains { if case .ready = $0 { true } else { false } } == true)
+    }
+
+    @Test("a device has no more apps than its presence may name, and those that it has come back")
+    func tooMany() throws {
+        var device = try TestDevice()
+        let apps = (1...Presence.maximumApps).map { AppID(unchecked: "app.\($0)") }
+        let links = try apps.map { try device.launch($0) }
+        device.frames = []
+        let link = try device.launch(mail)
+        #expect(device.frames.contains { if case .refused(.tooMany, _) = $0 { true } else { false } })
+        #expect(device.closed == [link] && device.core.state.apps[mail] == nil)
+        try device.handle(.linkClosed(links[0]))
+        device.frames = []
+        try device.launch(apps[0])
         #expect(device.frames.contains { if case .welcome = $0 { true } else { false } })
     }
 }

@@ -23,6 +23,8 @@ struct TestDevice {
     var subscriptions: [String] = []
     /// Whether the controller answers a presence.
     var isControllerThere = true
+    /// The connections of apps that it has closed, in order.
+    private(set) var closed: [LinkID] = []
     /// How often it has asked for another connection.
     private(set) var reconnects = 0
     /// What the broker has said and has not arrived yet, while it is slow.
@@ -176,7 +178,8 @@ struct TestDevice {
             frames.append(frame)
             sent[link, default: []].append(frame)
         case .reconnect: reconnects += 1
-        case .close, .display, .log: break
+        case .close(let link): closed.append(link)
+        case .display, .log: break
         case .checkCode(let check, let text, let code):
             events.append(.codeChecked(check, isRight: code.matches(text)))
         }
