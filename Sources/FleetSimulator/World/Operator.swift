@@ -21,6 +21,7 @@ final class Operator: BusClient {
 
     struct Asked {
         var exchange: RequestExchange
+        let until: Int64
         let topic: String
         let payload: [UInt8]
         let verb: Verb
@@ -61,9 +62,9 @@ final class Operator: BusClient {
         let seconds: Int64 = !world.isCalm && verb.isChange && world.noise.chance(1) ? 300_000 : 60
         let notAfter = (world.isCalm ? max(now, world.controller.clock) : now).advanced(bySeconds: seconds)
         let request = Request(id: id, replyTo: Name(unchecked: "here"), notAfter: notAfter, body: body)
-        let limit = Duration.milliseconds(world.now + Self.lifetime)
+        let until = world.now + Self.lifetime
         let asked = Asked(
-            exchange: RequestExchange(id: id, limit: limit),
+            exchange: RequestExchange(id: id, limit: .milliseconds(until)), until: until,
             topic: Address.request(user, verb).topic(in: SimulatedFleet.id),
             payload: request.json, verb: verb, basedOn: basedOn, then: then, again: again)
         waiting.append(asked)
@@ -122,6 +123,13 @@ final class Operator: BusClient {
             if world.controller.asked[asked.id] != nil { came(asked.id) }
             if let again = asked.again { return again() }
             if !world.isCalm, world.noise.chance(60) { sendAgain(asked) }
+        }
+    }
+
+    /// Whoever asks is told in time what has become of it.
+    func checkQuiet() {
+        if waiting.contains(where: { $0.until < world.now }) {
+            world.fail(.ends, "\(name) still waits for an answer, or for being told that there is none")
         }
     }
 
