@@ -243,7 +243,9 @@ struct RetirementTests {
         try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(asking))))
         #expect(try device.answer(link) == [.availability(.unavailable)])
         #expect(try device.reported(mail).secureServices == .unavailable)
-        #expect(try device.reported(mail)[.secureServices].attempt.outcome == .unsupported)
+        let attempt = try device.reported(mail)[.secureServices].attempt
+        #expect(attempt.outcome == .unsupported)
+        #expect(attempt.message?.contains("no passcode") == true)
     }
 
     @Test("out of contact an app is blocked by the larger clock, wiped by running time alone, and unblocked by contact")
@@ -289,6 +291,29 @@ struct RetirementTests {
         device.now.wall = Timestamp(milliseconds: 4_070_908_800_000)
         try device.apply(.all, mail, .secureServices, .tombstone)
         #expect(try device.status(mail).authReason != .outOfContact)
+    }
+
+    @Test("a limit that somebody withdraws counts until that is certain", arguments: [true, false])
+    func uncertainlyWithdrawn(isTombstone: Bool) throws {
+        var device = try TestDevice()
+        try device.connect()
+        var value = SecureServicesValue()
+        value.offline = SecureServicesValue.Offline(blockAfter: 60, wipeAfter: 600)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(value))))
+        try device.launch(mail)
+        try device.disconnect()
+        try device.wait(30)
+        device.isControllerThere = false
+        try device.connect()
+        try device.apply(
+            .all, mail, .secureServices,
+            isTombstone ? .tombstone : .aspect(DesiredValue(.secureServices(SecureServicesValue()))))
+        try device.wait(40)
+        #expect(try device.status(mail).authReason == .outOfContact)
+        try device.wait(600)
+        #expect(try device.status(mail).authState == .retired)
+        #expect(device.keys.isEmpty)
     }
 
     @Test("a limit that has passed when it comes wipes with the passing of time, not before it can be withdrawn")
