@@ -657,6 +657,25 @@ struct DeviceTests {
         #expect(try state() == "online")
     }
 
+    @Test("an event of a device that was taken out, and comes when it is enrolled again, shows nobody as online")
+    func eventOfRemoved() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        try world.body(.enroll, #"{"device":"till-1","incarnation":2}"#)
+        func state() throws -> String? {
+            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["state"]?.stringValue
+        }
+        world.event(till, mail, number: 1)
+        #expect(try state() == "unknown")
+        world.handle(.enrolments([till: 2]))
+        world.event(till, mail, number: 2)
+        #expect(try state() == "unknown")
+        world.online(till, incarnation: 2)
+        #expect(try state() == "online")
+    }
+
     @Test("what was asked for stands beside what is told in the same batch")
     func askedAndTold() throws {
         let world = try World()

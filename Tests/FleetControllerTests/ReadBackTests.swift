@@ -103,6 +103,21 @@ struct ReadBackTests {
         #expect((world.document(stray)?.revision.number ?? 0) > 2)
     }
 
+    @Test("what the store has forgotten of a device that was taken out is cleared: there is nobody to withdraw it from")
+    func foreignOfRemoved() throws {
+        let world = try world()
+        world.online(till)
+        try world.body(.deviceRemove, #"{"device":"till-1"}"#)
+        let stray = Address.desired(.device(till), notes, .config)
+        let document = DesiredDocument(
+            fleet: world.identity.fleet, fleetID: World.fleetID, address: stray,
+            revision: Revision(epoch: 1, number: 1), change: Revision(epoch: 1, number: 1), issuedAt: world.now,
+            content: .tombstone)
+        world.retained[world.identity.topic(stray)] = try world.identity.sign(document, as: .desired)
+        world.connect()
+        #expect(world.retained[world.identity.topic(stray)] == nil)
+    }
+
     @Test("who publishes below desired/ while the controller serves is overruled at once")
     func overruled() throws {
         let world = try world()

@@ -321,5 +321,27 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(4_816, .request(0, .apply(app: 0, .device(2), aspect: 2, variant: 2, isBased: false))),
                     .init(4_838, .renewTrust), .init(5_488, .saveBroker),
                 ])),
+        KeptSchedule(
+            what: "what a broker has refused is not asked for again when its group has been left meanwhile",
+            schedule: Schedule(
+                seed: 2_617_359_150_027_508, devices: 8, apps: 2,
+                steps: [
+                    .init(938, .stallBroker(65_623)), .init(1_365, .crashBroker(downFor: 408)),
+                    .init(1_384, .fillDisk(4, 54_901)), .init(296_182, .freeze(5, 55_845, isDead: true)),
+                    .init(298_149, .unplug(1, 198_299)), .init(298_167, .answer(0, 1)),
+                    .init(298_177, .request(0, .apply(app: 1, .all, aspect: 3, variant: 0, isBased: false))),
+                    .init(308_159, .request(1, .group(0, priority: 1, members: 185))),
+                    .init(308_283, .request(0, .deleteGroup(0))),
+                ])),
+        KeptSchedule(
+            what: "an event of a device that was taken out shows it as connected no more when it is enrolled again",
+            schedule: Schedule(
+                seed: 6_000_853, devices: 1, apps: 3,
+                steps: [
+                    .init(165_883, .cutDevice(0, noticedAfter: 0)), .init(165_886, .remove(0)),
+                    .init(166_689, .stopAgent(0)),
+                    .init(167_144, .request(0, .apply(app: 1, .group(0), aspect: 0, variant: 2, isBased: false))),
+                    .init(168_978, .enroll(0, isNew: false)), .init(169_435, .reboot(0)),
+                ])),
     ]
 }

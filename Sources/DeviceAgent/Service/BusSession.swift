@@ -24,6 +24,7 @@ package final class BusSession: Sendable {
         var outbox = Outbox()
         /// Barriers by the packet of their subscription.
         var subscriptions: [PacketID: (filters: [TopicFilter], barrier: Int64)] = [:]
+        var refusals = RefusedSubscriptions()
         var topics: [PacketID: String] = [:]
         /// Who waits until all has been said.
         var leaving: CheckedContinuation<Void, Never>?
@@ -56,8 +57,10 @@ package final class BusSession: Sendable {
         }
 
         func subscribe(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
+            let texts = filters.map { $0.text(in: fleet) }
+            refusals.subscribing(to: texts)
             do {
-                let packet = try client.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos)
+                let packet = try client.subscribe(to: texts, qos: filters.qos)
                 subscriptions[packet] = (filters, barrier)
             } catch {
                 // The next connection subscribes anew.
@@ -81,14 +84,26 @@ package final class BusSession: Sendable {
 
         private func subscribeLater(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
             _ = client.loop.schedule(after: .seconds(10)) { [self, connection] in
-                if connection == self.connection { subscribe(filters, barrier, client) }
+                guard connection == self.connection else { return }
+                let wanted = filters.filter { refusals.isWanted($0.text(in: fleet)) }
+                // Of what has been left there is nothing to wait for.
+                guard !wanted.isEmpty else { return handler(.subscribed(barrier: barrier)) }
+                subscribe(wanted, barrier, client)
             }
+        }
+
+        func unsubscribe(_ filters: [TopicFilter], _ client: LoopClient) {
+            let texts = filters.map { $0.text(in: fleet) }
+            refusals.unsubscribing(from: texts)
+            // Without a connection there is no subscription.
+            _ = try? client.unsubscribe(from: texts)
         }
 
         func begin(_ connection: RandomID?) {
             self.connection = connection
             outbox = Outbox()
             subscriptions = [:]
+            refusals = RefusedSubscriptions()
             topics = [:]
         }
     }
@@ -165,10 +180,7 @@ package final class BusSession: Sendable {
     }
 
     package func unsubscribe(_ filters: [TopicFilter], on connection: RandomID?) {
-        execute(on: connection) { client, state in
-            // Without a connection there is no subscription.
-            _ = try? client.unsubscribe(from: filters.map { $0.text(in: state.fleet) })
-        }
+        execute(on: connection) { client, state in state.unsubscribe(filters, client) }
     }
 
     package func publish(_ address: Address, _ payload: [UInt8], retain: Bool, on connection: RandomID?) {

@@ -244,8 +244,11 @@ struct Collector {
                 header.device, incarnation: header.incarnation, boot: header.boot, address: nil)
         else { return }
         let before = device
-        if !isRetained { heard(&device) }
-        advance(&device, header.incarnation, header.boot)
+        // That of a removed incarnation was under way, or is kept by the next one: it says nothing of who is there.
+        if try !wasRemoved(header.device, header.incarnation) {
+            if !isRetained { heard(&device) }
+            advance(&device, header.incarnation, header.boot)
+        }
         if device != before { try transaction.update(device) }
         let (through, lost) = try transaction.store(event, of: device, at: now)
         marks[MarkedBoot(device: header.device, incarnation: header.incarnation, boot: header.boot)] = through
@@ -268,12 +271,14 @@ struct Collector {
     /// Whether an incarnation that was removed says this, or has left it at a broker: its `address` is to be cleared,
     /// and what it claims to know counts for nothing.
     private mutating func isLeftover(of name: DeviceID, _ incarnation: Int64, _ address: Address) throws -> Bool {
-        let known = try transaction.device(name)
-        guard incarnation < known?.enrolled ?? .max, try transaction.wasRemoved(name, incarnation: incarnation) else {
-            return false
-        }
-        leftovers.append(address)
-        return true
+        let isLeftover = try wasRemoved(name, incarnation)
+        if isLeftover { leftovers.append(address) }
+        return isLeftover
+    }
+
+    private func wasRemoved(_ name: DeviceID, _ incarnation: Int64) throws -> Bool {
+        try incarnation < transaction.device(name)?.enrolled ?? .max
+            && transaction.wasRemoved(name, incarnation: incarnation)
     }
 
     /// The device's row, made when it is new; nil for one that is removed: its `address` is to be cleared. Events have

@@ -1,3 +1,4 @@
+import DeviceAgent
 import FleetProtocol
 import Mosquitto
 
@@ -236,6 +237,7 @@ final class Broker {
 
     /// A refused subscription is asked for again, as every client of this project does.
     func subscribe(_ filters: [String], qos: QoS = .atLeastOnce, token: Int64, on connection: Connection) {
+        connection.refusals.subscribing(to: filters)
         up(connection) { [unowned self] in
             if !world.isCalm, world.noise.below(200) == 0 {
                 world.say("broker", "refuses a subscription of \(connection.client.name)")
@@ -244,7 +246,9 @@ final class Broker {
                 let refused = filters.filter { _ in world.noise.chance(50) }
                 grant(filters.filter { !refused.contains($0) }, qos, on: connection)
                 return world.after(10_000) { [unowned self] in
-                    subscribe(refused, qos: qos, token: token, on: connection)
+                    let wanted = refused.filter(connection.refusals.isWanted)
+                    guard !wanted.isEmpty else { return connection.client.subscribed(token, on: connection) }
+                    subscribe(wanted, qos: qos, token: token, on: connection)
                 }
             }
             // Mosquitto answers first; no client may rely on either.
@@ -270,6 +274,7 @@ final class Broker {
     }
 
     func unsubscribe(_ filters: [String], on connection: Connection) {
+        connection.refusals.unsubscribing(from: filters)
         up(connection) {
             let gone = Set(filters.map(Filter.init))
             connection.filters.removeAll { gone.contains($0.filter) }

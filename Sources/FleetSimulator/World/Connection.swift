@@ -1,3 +1,4 @@
+import DeviceAgent
 import FleetProtocol
 import Mosquitto
 
@@ -28,6 +29,8 @@ final class Connection {
     var isClientThere = true
     var isBrokerThere = true
     var filters: [(filter: Filter, qos: QoS)] = []
+    /// What its client asks for again when the broker has refused it.
+    var refusals = RefusedSubscriptions()
     var up = Lane()
     var down = Lane()
     /// A hostile broker keeps back what is below this part of the topics.

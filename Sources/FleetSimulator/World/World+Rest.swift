@@ -263,8 +263,10 @@ extension World {
         wanted += layers.flatMap { layer in apps.map { "\(layer)/\($0)/+" } }
         let expected = Set(wanted.map { Filter(Controller.documents + $0) })
         let has = Set(connection.filters.map(\.filter).filter { $0.isBelow(Controller.documents) })
-        if let more = has.subtracting(expected).first { fail(.bounded, "\(machine.name) still listens to \(more)") }
-        if let less = expected.subtracting(has).first {
+        if let more = has.subtracting(expected).min(by: { "\($0)" < "\($1)" }) {
+            fail(.bounded, "\(machine.name) still listens to \(more)")
+        }
+        if let less = expected.subtracting(has).min(by: { "\($0)" < "\($1)" }) {
             fail(.convergence, "\(machine.name) does not listen to \(less)")
         }
     }
