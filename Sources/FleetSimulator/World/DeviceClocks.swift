@@ -14,7 +14,8 @@ struct DeviceClocks {
     /// When somebody set it last.
     private(set) var wallSetAt: Int64?
     private var sleepsSince: Int64?
-    private var slept: Int64 = 0
+    /// What it has slept through since its boot.
+    private(set) var slept: Int64 = 0
     private var wokeAt: Int64 = 0
 
     init() {}

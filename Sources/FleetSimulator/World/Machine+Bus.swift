@@ -56,6 +56,7 @@ extension Machine {
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made
+        sleptBefore = clocks.slept
         hasReported = false
         isAboutToSayAgain = true
         watch.connected(random)

@@ -38,7 +38,7 @@ extension Machine {
     }
 
     /// What was kept back on its way counts from when it was signed, as the world knows, and never from later than a short
-    /// time after that.
+    /// time after that. What it has slept through on this connection, its clock does not tell it.
     private func checkAge(of contact: DeviceAgent.Contact, _ core: DeviceCore) {
         guard !world.controller.isOlder,
             let signedAt = watch.words.compactMap({ world.controller.signedAt[SignedTime(epoch: $0.epoch, at: $0.at)] })
@@ -46,7 +46,8 @@ extension Machine {
             let age = clocks.ran(since: signedAt, at: world.now)
         else { return }
         let counted = core.state.running.total - contact.running
-        if counted < age - Greeting.tolerance - Self.tolerance {
+        let slept = clocks.slept - sleptBefore
+        if counted < age - Greeting.tolerance - Self.tolerance - slept {
             world.fail(
                 .limits, "\(name) hears what was signed \(age / 1_000) s ago, and counts it as \(counted / 1_000) s old"
             )

@@ -64,6 +64,8 @@ final class Machine: BusClient {
         isEstablished && (watch.bus.connection == decidedFor || world.fault == .connectionsConfused)
     }
     // The bus
+    /// What it had slept through before this connection.
+    var sleptBefore: Int64 = 0
     var connection: Connection? {
         didSet {
             isEstablished = false
