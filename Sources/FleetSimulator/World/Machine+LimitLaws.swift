@@ -26,8 +26,9 @@ extension Machine {
             return world.fail(.limits, "\(name) is in contact, and has not noted it")
         }
         if isNew { checkAge(of: contact, core) }
-        // Where a group may have been left and come to again, its documents are on their way.
-        guard !watch.bus.isRegrouped else { return }
+        // Where a group may have been left and come to again, its documents are on their way. And a word that counts from before
+        // the last contact ends no absence by a wall clock that was set since: the next nonce's answer does.
+        guard !watch.bus.isRegrouped, core.state.running.total - lag >= before?.running ?? .min else { return }
         let blocked = core.state.apps.values.first { app in
             app.latch == nil && app.authReason == .outOfContact && watch.bus.isStillCertain(app.id)
                 && (app.secureServices.offline?.blockAfter).map { $0 * 1_000 > lag } ?? true
