@@ -91,9 +91,7 @@ package struct RequestExchange {
             mayHaveArrived = true
             guard case .sending = state else { return [] }
             return sendAgainLater(now, trouble: why)
-        case .unsendable(let why):
-            state = .alone(again: now)
-            return unanswered(.unsendable(why: why))
+        case .unsendable(let why): return unanswered(.unsendable(why: why))
         case .received(let bytes):
             guard let response = try? Response(json: bytes, limit: Response.maximumSize), response.id == id else {
                 return []
@@ -117,11 +115,11 @@ package struct RequestExchange {
             return sendAgainLater(now)
         }
         // This one has come nowhere.
-        state = .alone(again: now + Self.whileAlone)
         guard reason == Self.noSubscriber else { return unanswered(.refused(reason: reason)) }
         let since = aloneSince ?? now
         aloneSince = since
         if now - since >= Self.patience { return unanswered(.nobodyThere) }
+        state = .alone(again: now + Self.whileAlone)
         return [.wake(at: min(now + Self.whileAlone, limit))]
     }
 
@@ -132,6 +130,7 @@ package struct RequestExchange {
 
     private mutating func clock(_ now: Duration) -> [Effect] {
         if now >= limit {
+            leaveBehind()
             return switch state {
             case .disconnected(let why), .waiting(_, let why?): unanswered(.connectionLost(why: why))
             case .alone: unanswered(.nobodyThere)
@@ -150,8 +149,7 @@ package struct RequestExchange {
     }
 
     private mutating func unanswered(_ cause: Cause) -> [Effect] {
-        leaveBehind()
-        return finish(.unanswered(cause, mayBeDone: mayHaveArrived))
+        finish(.unanswered(cause, mayBeDone: mayHaveArrived))
     }
 
     private mutating func finish(_ outcome: Outcome) -> [Effect] {

@@ -14,8 +14,9 @@ struct DeviceClocks {
     /// When somebody set it last.
     private(set) var wallSetAt: Int64?
     private var sleepsSince: Int64?
-    /// What it has slept through since its boot.
-    private(set) var slept: Int64 = 0
+    private var slept: Int64 = 0
+    /// What of it since its connection began.
+    var sleptOnline: Int64 = 0
     private var wokeAt: Int64 = 0
 
     init() {}
@@ -74,6 +75,7 @@ struct DeviceClocks {
     mutating func wake(at now: Int64) {
         if let since = sleepsSince {
             slept += now - since
+            sleptOnline += now - since
             wokeAt = now
         }
         sleepsSince = nil

@@ -56,7 +56,7 @@ extension Machine {
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made
-        sleptBefore = clocks.slept
+        clocks.sleptOnline = 0
         hasReported = false
         isAboutToSayAgain = true
         watch.connected(random)

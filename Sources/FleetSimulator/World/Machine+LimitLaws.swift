@@ -47,8 +47,7 @@ extension Machine {
             let age = clocks.ran(since: signedAt, at: world.now)
         else { return }
         let counted = core.state.running.total - contact.running
-        let slept = clocks.slept - sleptBefore
-        if counted < age - Greeting.tolerance - Self.tolerance - slept {
+        if counted < age - Greeting.tolerance - Self.tolerance - clocks.sleptOnline {
             world.fail(
                 .limits, "\(name) hears what was signed \(age / 1_000) s ago, and counts it as \(counted / 1_000) s old"
             )

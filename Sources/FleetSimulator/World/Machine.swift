@@ -64,8 +64,6 @@ final class Machine: BusClient {
         isEstablished && (watch.bus.connection == decidedFor || world.fault == .connectionsConfused)
     }
     // The bus
-    /// What it had slept through before this connection.
-    var sleptBefore: Int64 = 0
     var connection: Connection? {
         didSet {
             isEstablished = false
@@ -344,9 +342,8 @@ final class Machine: BusClient {
                 if !world.isCalm, world.noise.chance(3) { return write(then: effects[(index + 1)...]) }
             case .subscribe(let filters, let barrier): subscribe(filters, barrier)
             case .unsubscribe(let filters):
-                guard let connection, isConnectionCurrent else { continue }
+                guard let connection, isConnectionCurrent, world.fault != .groupsStillHeard else { continue }
                 watch.bus.left(filters)
-                if world.fault == .groupsStillHeard { break }
                 world.broker.unsubscribe(filters.map { $0.text(in: SimulatedFleet.id) }, on: connection)
             case .publish(let address, let payload, let retain):
                 checkTold(address, payload)
