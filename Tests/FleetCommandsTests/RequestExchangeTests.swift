@@ -138,6 +138,13 @@ struct RequestExchangeTests {
                 == [.finish(.unanswered(.connectionLost(why: "gone"), mayBeDone: false))])
     }
 
+    @Test("that is still on its way to the broker when its time is over may be done")
+    func underWay() {
+        var exchange = exchange()
+        _ = exchange.handle(.connected, at: .zero)
+        #expect(exchange.handle(.clock, at: .seconds(15)) == [.finish(.unanswered(.noAnswer, mayBeDone: true))])
+    }
+
     @Test("whose acknowledgement is lost is sent again, also when that is told behind the next connection")
     func unacknowledged() {
         var exchange = exchange()
