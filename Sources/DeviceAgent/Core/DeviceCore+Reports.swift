@@ -10,15 +10,18 @@ extension DeviceCore {
 
     /// What would be reported of an app now.
     package func status(of id: AppID, at now: Now) -> Status? {
-        guard let app = state.apps[id] else { return nil }
+        state.apps[id].map { status(of: $0, at: now) }
+    }
+
+    private func status(of app: AppRecord, at now: Now) -> Status {
+        let phase = processes[app.id]?.phase
         return Status(
-            fleet: enrollment.fleet, device: device, app: id,
+            fleet: enrollment.fleet, device: device, app: app.id,
             order: ReportOrder(incarnation: enrollment.incarnation, boot: state.boot, sequence: sequence),
-            at: now.wall, agent: agentVersion, sdk: app.sdk, isRunning: processes[id] != nil,
-            isReady: processes[id]?.phase == .ready, managed: app.managed, authState: app.authState,
-            authReason: app.authReason, authMessage: app.authMessage, keys: app.hasKeys ? .present : .destroyed,
-            secureServices: app.availability, logLevel: app.logLevel, events: eventNumber,
-            policies: app.policies.map(\.report), refusals: refusals)
+            at: now.wall, agent: agentVersion, sdk: app.sdk, isRunning: phase != nil, isReady: phase == .ready,
+            managed: app.managed, authState: app.authState, authReason: app.authReason, authMessage: app.authMessage,
+            keys: app.hasKeys ? .present : .destroyed, secureServices: app.availability, logLevel: app.logLevel,
+            events: eventNumber, policies: app.policies.map(\.report), refusals: refusals)
     }
 
     // MARK: Events

@@ -15,6 +15,9 @@ package struct PolicyRecord: Hashable, Sendable {
         /// Why an authorization is what it is; nil for other policies, and where an earlier version has told it.
         var reason: AuthReason?
         var message: String?
+
+        /// Whether the app has answered with an error at another revision than this one.
+        func hasFailed(before revision: Int64) -> Bool { outcome == .error && self.revision != revision }
     }
 
     /// In force: what the agent enforces and the app is (to be) told.
@@ -93,7 +96,7 @@ package struct PolicyRecord: Hashable, Sendable {
     /// Whether the app has to be told: it has another value, or answered this one with an error at an older revision.
     @inline(__always) var mustTell: Bool {
         guard let told else { return true }
-        return !(told.value == value) || (told.outcome == .error && told.revision != received)
+        return told.hasFailed(before: received) || told.value != value
     }
 
     /// Whether the app has yet to be sent what is in force. What was told before is not what it has while something else
@@ -136,7 +139,7 @@ package struct PolicyRecord: Hashable, Sendable {
     mutating func returned(_ number: Int64) -> Bool {
         guard var sent, sent.number == number else { return false }
         // Told once more, for another reason: the answer stands.
-        if let told, told.value == sent.value, told.revision == sent.revision, told.reason != sent.reason {
+        if let told, told.reason != sent.reason, told.revision == sent.revision, told.value == sent.value {
             (sent.outcome, sent.message) = (told.outcome, told.message)
         }
         told = sent
@@ -160,17 +163,22 @@ package struct PolicyRecord: Hashable, Sendable {
 
     /// Works the reported attempt out anew, for policies that the app answers for.
     mutating func refreshAttempt(at time: Timestamp) {
+        // Each look at it is a copy, and values are compared at length.
+        let problem = problem
+        var told = told
+        let hasValue = !isElsewhere && told?.value == value
         // A new revision of an equal value carries the app's answer over, unless it was an error.
-        if var told, told.value == value, told.outcome != .error, !isElsewhere, problem == nil,
-            told.revision != received || told.isSubstitute
+        if hasValue, problem == nil, let old = told, old.outcome != .error,
+            old.revision != received || old.isSubstitute
         {
-            (told.revision, told.isSubstitute) = (received, false)
+            told?.revision = received
+            told?.isSubstitute = false
             self.told = told
         }
         if let told, told.outcome == .applied, !told.isSubstitute { applied = told.revision }
         if let problem {
             report(.rejected, problem, at: time)
-        } else if let told, !mustTell, !isElsewhere {
+        } else if hasValue, let told, !told.hasFailed(before: received) {
             report(told.outcome, told.message, at: time)
         } else {
             report(.pending, nil, at: time)

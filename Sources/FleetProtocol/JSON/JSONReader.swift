@@ -61,6 +61,7 @@ package struct JSONReader: ~Copyable {
         skipSpace()
         guard peek() == UInt8(ascii: "{") else { throw wrongType("an object") }
         try enter()
+        if names.capacity == 0 { names.reserveCapacity(Names.few) }
         var seen = Names(outer: names.count)
         skipSpace()
         if take(UInt8(ascii: "}")) { return leave(seen.outer) }
@@ -189,13 +190,14 @@ package struct JSONReader: ~Copyable {
 private struct Names {
     /// How many names are those of the objects around it.
     let outer: Int
+    static let few = 24
     private var hashes: UInt64 = 0
     private var set: Set<[UInt8]>?
 
     init(outer: Int) { self.outer = outer }
 
     mutating func isNew(_ name: Word, in names: inout [Word]) -> Bool {
-        guard set == nil, names.count - outer < 24 else { return isNew(Array(name.bytes), in: names) }
+        guard set == nil, names.count - outer < Self.few else { return isNew(Array(name.bytes), in: names) }
         let hash = Self.hash(name.bytes)
         if hashes & hash != 0, names[outer...].contains(where: { $0.isEqual(name.bytes) }) { return false }
         hashes |= hash

@@ -18,7 +18,9 @@ package struct JSONWriter: ~Copyable {
     deinit { memory.deallocate() }
 
     /// What has been written.
-    package var bytes: [UInt8] { Array(UnsafeBufferPointer(start: memory, count: count)) }
+    package var bytes: [UInt8] { Array(written) }
+    var text: String { String(decoding: written, as: UTF8.self) }
+    private var written: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: memory, count: count) }
 
     package mutating func object(_ body: (inout JSONWriter) -> Void) { nested("{", "}", body) }
     package mutating func array(_ body: (inout JSONWriter) -> Void) { nested("[", "]", body) }
@@ -111,6 +113,41 @@ package struct JSONWriter: ~Copyable {
         put("\"")
     }
 
+    /// A string that `body` appends, piece by piece.
+    mutating func value(_ body: (inout JSONWriter) -> Void) {
+        separate()
+        reserve(1)
+        put("\"")
+        body(&self)
+        reserve(1)
+        put("\"")
+    }
+
+    /// A piece of a string, or of anything else that is written: plain ASCII, which needs no escapes.
+    mutating func append(_ plain: String) {
+        var plain = plain
+        plain.withUTF8 { plain in
+            reserve(plain.count)
+            put(plain)
+        }
+    }
+
+    /// Writes a value, and says where it stands.
+    mutating func noting(_ body: (inout JSONWriter) -> Void) -> Range<Int> {
+        separate()
+        needsComma = false
+        let start = count
+        body(&self)
+        return start..<count
+    }
+
+    /// Writes a value once more that stands at `range`.
+    mutating func again(_ range: Range<Int>) {
+        separate()
+        reserve(range.count)
+        put(UnsafeBufferPointer(start: memory + range.lowerBound, count: range.count))
+    }
+
     /// A string whose content is these bytes, which must be valid UTF-8.
     package mutating func value(utf8 content: [UInt8]) {
         separate()
@@ -134,14 +171,6 @@ package struct JSONWriter: ~Copyable {
             put(",")
         }
         needsComma = true
-    }
-
-    private mutating func append(_ text: String) {
-        var text = text
-        text.withUTF8 { text in
-            reserve(text.count)
-            put(text)
-        }
     }
 
     private mutating func decimal(_ number: Int64) {

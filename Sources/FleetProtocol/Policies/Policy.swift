@@ -38,6 +38,9 @@ package enum Policy: String, CaseIterable, Hashable, Sendable, Comparable, JSONC
         }
     }
 
+    /// The one behind it; nil behind the last.
+    var next: Policy? { index + 1 < Self.allCases.count ? Self.allCases[index + 1] : nil }
+
     /// By its place: a raw value would be hashed as the text that it is.
     package func hash(into hasher: inout Hasher) { hasher.combine(index) }
 

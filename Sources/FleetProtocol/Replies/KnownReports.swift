@@ -13,6 +13,8 @@ package struct KnownReports: Sendable {
         let report: PolicyReport
     }
 
+    /// The time that was read last, as it is written: those of one status are mostly the same.
+    private var lastTime: (text: [UInt8], time: Timestamp)?
     private let limit: Int
     private static let longest = 1_024
 
@@ -30,10 +32,14 @@ package struct KnownReports: Sendable {
             repeating: PolicyReport(source: nil, received: 0, applied: nil, attempt: none),
             count: Policy.allCases.count)
         var found = 0  // A bit for each.
+        var next = Policy.allCases.first
         try reader.object { name, value in
-            guard let policy = name.named(Policy.self) else { return }
+            // Mostly they come in their order.
+            let isNext = next.map { name.isEqual($0.rawValue) } ?? false
+            guard let policy = isNext ? next : name.named(Policy.self) else { return }
             reports[policy.index] = try read(policy, from: &value)
             found |= 1 << policy.index
+            next = policy.next
         }
         if let policy = Policy.allCases.first(where: { found & 1 << $0.index == 0 }) {
             throw FleetProtocolError(.missing, "this member is missing", at: policy.rawValue)
@@ -44,7 +50,7 @@ package struct KnownReports: Sendable {
     private mutating func read(_ policy: Policy, from reader: inout JSONReader) throws -> PolicyReport {
         let start = reader.mark
         if let index = known[policy.index].firstIndex(where: { reader.take($0.text) }) {
-            if let at = try? Timestamp(from: &reader), reader.take(Self.end) {
+            if let at = try? time(from: &reader), reader.take(Self.end) {
                 if index > 0 { known[policy.index].swapAt(0, index) }
                 var report = known[policy.index][0].report
                 report.attempt.at = at
@@ -55,6 +61,14 @@ package struct KnownReports: Sendable {
         let report = try PolicyReport(from: &reader, in: fleet)
         learn(report, policy, reader.text(from: start))
         return report
+    }
+
+    private mutating func time(from reader: inout JSONReader) throws -> Timestamp {
+        if let lastTime, reader.take(lastTime.text) { return lastTime.time }
+        let start = reader.mark
+        let time = try Timestamp(from: &reader)
+        lastTime = (Array(reader.text(from: start)), time)
+        return time
     }
 
     /// Keeps a report that other devices may repeat. Only one that is written as ours are: there the time is the last value,

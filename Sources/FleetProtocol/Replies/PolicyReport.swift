@@ -65,7 +65,8 @@ extension PolicyReport {
     func write(to writer: inout JSONWriter, in fleet: FleetID) {
         writer.object { writer in
             writer.member("source") { writer in
-                if let source { writer.value(source.topic(in: fleet)) } else { writer.value(Self.defaultSource) }
+                guard let source else { return writer.value(Self.defaultSource) }
+                writer.value { source.append(to: &$0, in: fleet) }
             }
             writer.member("received", received)
             writer.member("applied", ifPresent: applied)

@@ -25,13 +25,21 @@ extension Status: JSONWritable {
             writer.member("logLevel", logLevel)
             writer.member("events", events)
             writer.member("policies") { writer in
-                writer.object { writer in
-                    for policy in Policy.allCases {
-                        writer.member(named: policy.rawValue) { policies[policy.index].write(to: &$0, in: fleet) }
-                    }
-                }
+                writer.object { write(policies.span, to: &$0) }
             }
             writer.member("refusals", refusals)
+        }
+    }
+
+    /// Many say the same, those above all that nobody has spoken of: of these one is written, and copied.
+    private func write(_ policies: Span<PolicyReport>, to writer: inout JSONWriter) {
+        var last: (place: Int, range: Range<Int>)?
+        for policy in Policy.allCases {
+            let place = policy.index
+            writer.member(named: policy.rawValue) { writer in
+                if let last, policies[last.place] == policies[place] { return writer.again(last.range) }
+                last = (place, writer.noting { policies[place].write(to: &$0, in: fleet) })
+            }
         }
     }
 

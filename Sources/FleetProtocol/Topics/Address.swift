@@ -35,28 +35,35 @@ package enum Address: Hashable, Sendable {
 
     /// What all topics of `fleet` begin with, with the closing slash.
     package static func prefix(of fleet: FleetID) -> String {
-        var text = ""
-        text.reserveCapacity(112)
-        text.append("fleet/v1/", fleet.text)
-        text.append("/")
-        return text
+        var writer = JSONWriter()
+        appendPrefix(of: fleet, to: &writer)
+        return writer.text
+    }
+
+    private static func appendPrefix(of fleet: FleetID, to writer: inout JSONWriter) {
+        writer.append("fleet/v1/", fleet.text, "/")
     }
 
     package func topic(in fleet: FleetID) -> String {
-        var text = Self.prefix(of: fleet)
-        append(to: &text)
-        return text
+        var writer = JSONWriter()
+        append(to: &writer, in: fleet)
+        return writer.text
     }
 
     /// The topic behind the fleet's prefix.
     package var path: String {
-        var text = ""
-        append(to: &text)
-        return text
+        var writer = JSONWriter()
+        append(to: &writer)
+        return writer.text
     }
 
-    /// Without interpolation, which costs several times as much, for every source in every status.
-    private func append(to text: inout String) {
+    func append(to writer: inout JSONWriter, in fleet: FleetID) {
+        Self.appendPrefix(of: fleet, to: &writer)
+        append(to: &writer)
+    }
+
+    /// Piece by piece, into bytes: to put a text together costs several times as much, for every source in every status.
+    private func append(to text: inout JSONWriter) {
         switch self {
         case .desired(let layer, let app, let aspect):
             text.append("desired/")
@@ -65,19 +72,15 @@ package enum Address: Hashable, Sendable {
             case .group(let group): text.append("group/", group.text)
             case .device(let device): text.append("device/", device.text)
             }
-            text.append("/", app.text)
-            text.append("/", aspect.text)
+            text.append("/", app.text, "/", aspect.text)
         case .trust: text.append("desired/all/_fleet/trust")
         case .groupMeta(let group):
-            text.append("desired/group/", group.text)
-            text.append("/_group/meta")
+            text.append("desired/group/", group.text, "/_group/meta")
         case .membership(let device):
-            text.append("desired/device/", device.text)
-            text.append("/_device/membership")
+            text.append("desired/device/", device.text, "/_device/membership")
         case .reply(let device, let app, let reply):
             text.append("reply/", device.text)
-            text.append("/", app.text)
-            text.append("/", reply.rawValue)
+            text.append("/", app.text, "/", reply.rawValue)
         case .presence(.device(let device)): text.append("presence/", device.text)
         case .presence(.controller): text.append("presence/@controller")
         case .heartbeat: text.append("control/heartbeat")
@@ -85,11 +88,9 @@ package enum Address: Hashable, Sendable {
         case .received(let device): text.append("control/received/", device.text)
         case .barrier(let user): text.append("control/barrier/", user.text)
         case .request(let user, let verb):
-            text.append("control/request/", user.text)
-            text.append("/", verb.rawValue)
+            text.append("control/request/", user.text, "/", verb.rawValue)
         case .response(let user, let replyTo):
-            text.append("control/response/", user.text)
-            text.append("/", replyTo.text)
+            text.append("control/response/", user.text, "/", replyTo.text)
         }
     }
 
@@ -187,9 +188,11 @@ package enum Address: Hashable, Sendable {
     }
 }
 
-extension String {
-    fileprivate mutating func append(_ first: String, _ second: String) {
+extension JSONWriter {
+    fileprivate mutating func append(_ first: String, _ second: String, _ third: String = "", _ fourth: String = "") {
         append(first)
         append(second)
+        append(third)
+        append(fourth)
     }
 }

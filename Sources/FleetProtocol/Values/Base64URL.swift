@@ -7,8 +7,10 @@ package enum Base64URL {
         return table
     }()
 
-    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        let alphabet = alphabet
         var result: [UInt8] = []
+        result.reserveCapacity(bytes.count * 4 / 3 + 1)
         var buffer: UInt32 = 0
         var bits = 0
         for byte in bytes {
@@ -24,8 +26,10 @@ package enum Base64URL {
     }
 
     /// The bytes, or nil when a character is foreign or bits beyond the last byte are set: one text for each value.
-    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        let values = values
         var result: [UInt8] = []
+        result.reserveCapacity(text.count * 3 / 4)
         var buffer: UInt32 = 0
         var bits = 0
         for character in text {
