@@ -30,7 +30,7 @@ struct FaultTests {
         .lateRequestsDone: 30,
         .appsNotNamed: 5, .longDeletedKept: 10_759, .requestsNotStored: 5, .requestsNotRepeated: 6,
         .agesIgnored: 10_000, .noncesNotSaid: 10_600, .noncesNotAnswered: 10_600,
-        .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 1, .doubtNotTold: 1,
+        .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 1, .doubtNotTold: 1, .answersConfused: 1,
         .groupsStillHeard: 1,
     ]
 

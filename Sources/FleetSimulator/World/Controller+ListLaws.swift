@@ -3,6 +3,27 @@ import FleetProtocol
 
 /// The laws of what operators read.
 extension Controller {
+    /// The devices that the store knows as enrolled, before it learns who is.
+    func enrolledDevices(before event: ControllerCore.Event) -> [DeviceID] {
+        guard case .enrolments = event else { return [] }
+        return world.machines.map(\.id).filter { (try? store.device($0))??.enrolled != nil }
+    }
+
+    /// Operators are warned of devices that are enrolled no more, and of such as say that they are what nobody has enrolled.
+    func checkWarnings(_ enrolled: [DeviceID]) {
+        for id in world.machines.map(\.id) {
+            guard let device = try? store.device(id) else { continue }
+            let given = homeRead[id]
+            let isMissing = given == nil && enrolled.contains(id)
+            let isStranger = given.map { $0 < device.incarnation } ?? false
+            guard isMissing || isStranger else { continue }
+            let wanted = isMissing ? "is not enrolled any more" : "speaks as incarnation \(device.incarnation), which"
+            if !(device.warning ?? "").hasPrefix(wanted) {
+                world.fail(.summary, "of \(id), which \(wanted), it is said: \(device.warning ?? "nothing")")
+            }
+        }
+    }
+
     /// At rest lists say what the store has, which other laws hold against the devices: all of it, on pages of any size.
     func checkLists(_ statuses: [Status], _ online: Set<DeviceID>) throws {
         guard let running else { return }

@@ -228,6 +228,7 @@ final class Controller: BusClient {
         }
         let before = isRequest ? try? FleetStore(copying: store) : nil
         let (strangers, standing) = (strangers(before: event), standing(before: event))
+        let enrolled = enrolledDevices(before: event)
         let isFull = roomLeft != nil
         var effects =
             if let roomLeft {
@@ -251,7 +252,9 @@ final class Controller: BusClient {
             checkOrders()
         case .tick: checkBeats(effects)
         case .refused: break
-        case .enrolments(let enrolments): homeRead = enrolments
+        case .enrolments(let enrolments):
+            homeRead = enrolments
+            if !isFull { checkWarnings(enrolled) }
         }
         if world.fault != nil { effects = altered(effects) }
         checkAnswers(effects, strangers, standing)

@@ -32,6 +32,8 @@ package enum Fault: String, CaseIterable, Sendable {
     case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut
     // The operator
     case doubtNotTold
+    /// Who asks takes any answer for its own.
+    case answersConfused
     // Members of the fleet
     case removedNotCleared, enrolmentsNotRead, incarnationNotRaised
 }

@@ -223,6 +223,22 @@ extension Machine {
         }
     }
 
+    /// An attempt's time says since when it stands so.
+    private func checkAttemptTimes(_ app: AppRecord, was old: AppRecord?) {
+        for policy in Policy.allCases {
+            let (before, attempt) = (old?[policy].attempt, app[policy].attempt)
+            let isSame = before.map {
+                ($0.revision, $0.outcome, $0.message) == (attempt.revision, attempt.outcome, attempt.message)
+            }
+            // It may have ended otherwise, and as before again, in one moment.
+            guard attempt.at != clock.wall, isSame != true || attempt.at != before?.at else { continue }
+            world.fail(
+                .summary,
+                "\(name)/\(app.id): \(policy.rawValue) is \(attempt.outcome) since \(attempt.at), and really since"
+                    + " \((isSame == true ? before?.at : nil) ?? clock.wall)")
+        }
+    }
+
     /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
     private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
@@ -231,6 +247,7 @@ extension Machine {
         }
         let known = watch.records[id]
         watch.records[id] = app
+        checkAttemptTimes(app, was: known)
         guard let old = known else { return }
         checkOwnLatch(app, was: old)
         for policy in Policy.allCases where old[policy].attempt.outcome == .error && !watch.answering.contains(id) {

@@ -52,6 +52,9 @@ extension Machine {
         {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
+        if now.attempt.outcome == .awaitingCode, now.applied == now.received, !world.controller.wasPutBack {
+            world.fail(.codes, "\(name)/\(app.id): its level waits for its code, and is said to be applied")
+        }
         guard let (key, document) = decidingLevel(of: app) else { return watch.levelTimes.end(of: app.id) }
         if now.attempt.outcome != .awaitingCode {
             if watch.wishes.typed.contains(key) { watch.wishes.taken.insert(key) }

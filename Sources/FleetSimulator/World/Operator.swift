@@ -187,6 +187,14 @@ final class Operator: BusClient {
             return
         }
         answers[response.id] = payload
+        // All that wait hear it, and each takes its own.
+        for other in waiting where other.id != response.id {
+            let isConfused = world.fault == .answersConfused
+            handle(.received(isConfused ? Response(id: other.id, result: response.result).json : payload), of: other.id)
+            if !waiting.contains(where: { $0.id == other.id }) {
+                world.fail(.answered, "\(name) has taken the answer to another request")
+            }
+        }
         // Of what is waited for no more, too: it may have been done.
         if waiting.contains(where: { $0.id == response.id }) {
             handle(.received(payload), of: response.id)

@@ -96,6 +96,16 @@ struct SaidLayers {
         return (value(policy, desired, authorized), source.0, source.1)
     }
 
+    /// Why an app's authorization must be what it is. Other laws say when an app is out of contact.
+    func reason(of record: AppRecord) -> AuthReason {
+        if let latch = record.latch {
+            return retire(record.id) && latch.reason != .selfRetired ? .policy : latch.reason
+        }
+        if record.authReason == .outOfContact { return .outOfContact }
+        if isUnknown(.auth, of: record.id) { return .unknownValue }
+        return deciding(.auth, of: record.id) == nil ? .none : .policy
+    }
+
     /// How what the agent applies itself must have ended; nil where a person or a clock decides, or the app.
     func outcome(_ policy: Policy, of record: AppRecord, at wall: Timestamp) -> Outcome? {
         guard !policy.isAcknowledgedByApp, record.latch?.reason != .selfRetired else { return nil }

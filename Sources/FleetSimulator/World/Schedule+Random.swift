@@ -161,7 +161,7 @@ extension Action {
         let device = random.below(devices)
         let app = random.below(apps)
         if broker == .hostile, random.chance(30) {
-            self = .forge(device, Forgery.allCases[random.below(Forgery.allCases.count)])
+            self = .forge(device, Forgery.any(&random))
             return
         }
         if broker == .lossy, random.chance(5) {

@@ -159,4 +159,8 @@ package enum Forgery: String, CaseIterable, Hashable, Sendable {
     case emptied
     /// What the controller says of itself comes, and late.
     case late
+
+    private static let drawn = allCases + [.replayed, .replayed]
+
+    static func any(_ random: inout SplitMix64) -> Self { drawn[random.below(drawn.count)] }
 }

@@ -238,7 +238,7 @@ extension World {
     }
 
     /// Seconds, less than the world has to come to rest.
-    private static let levelDurations: [Int64] = [5, 25]
+    private static let levelDurations: [Int64?] = [nil, 5, nil, 25, nil, 25]
     /// In the middle of most schedules.
     private static let levelEnd = SimulatedFleet.begin.advanced(bySeconds: 15)
     private static let code = DebugCode(
@@ -284,8 +284,8 @@ extension World {
             return DesiredValue(
                 .logLevel(
                     LogLevelWish(
-                        level: level, duration: variant % 2 == 0 ? nil : Self.levelDurations[variant / 2 % 2],
-                        notAfter: variant == 4 ? Self.levelEnd : nil,
+                        level: level, duration: Self.levelDurations[variant],
+                        notAfter: [3, 4].contains(variant) ? Self.levelEnd : nil,
                         code: Self.needsCode(app) ? Self.code : nil)))
         }
     }

@@ -55,7 +55,9 @@ extension World {
             for document in documents { newest[document.topic] = document.payload }
             let old = documents.filter { newest[$0.topic] != $0.payload }
             guard !old.isEmpty else { return }
-            let document = old[noise.below(old.count)]
+            // Of what was deleted, what stood there last is like what the device knew of it.
+            let deleted = old.filter { newest[$0.topic].map(Self.isTombstone) ?? false }
+            let document = noise.chance(50) ? deleted.last ?? old[noise.below(old.count)] : old[noise.below(old.count)]
             machine.shown(document.topic, document.payload)
         case .sameRevision:
             guard let mark = machine.core?.state.marks[config], mark.digest != nil else { return }
@@ -120,6 +122,11 @@ extension World {
         guard broker.manners == .hostile, !isCalm, noise.chance(20) else { return }
         let topic = Address.barrier(machine.user).topic(in: SimulatedFleet.id)
         for marker in broker.seen where marker.topic == topic { machine.shown(topic, marker.payload) }
+    }
+
+    private static func isTombstone(_ wire: [UInt8]) -> Bool {
+        guard let signed = try? SignedDocument(wire: wire) else { return false }
+        return (try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id))?.isTombstone ?? false
     }
 
     /// Something true of earlier, as if it were said now, or had been left there.

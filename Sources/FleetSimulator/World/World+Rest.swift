@@ -244,10 +244,11 @@ extension World {
         else { return fail(.presence, "\(machine.name) does not say that it is online") }
         // One that is closed may be another version than the agent has seen.
         let closed = Set(machine.apps.filter(\.isClosed).map(\.id))
-        let told = Dictionary(presence.apps.map { ($0.id, Set($0.implements)) }) { $1 }.filter {
+        let told = Dictionary(presence.apps.map { ($0.id, Set($0.implements + [$0.sdk])) }) { $1 }.filter {
             !closed.contains($0.key)
         }
-        let real = Dictionary(machine.apps.map { ($0.id, Set($0.callbacks.map(\.rawValue))) }) { $1 }.filter {
+        let real = Dictionary(machine.apps.map { ($0.id, Set($0.callbacks.map(\.rawValue) + [$0.sdk])) }) { $1 }.filter
+        {
             !closed.contains($0.key)
         }
         if told != real { fail(.presence, "\(machine.name) says that it has \(told), and has \(real)") }

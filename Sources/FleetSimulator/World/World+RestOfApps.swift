@@ -52,10 +52,9 @@ extension World {
             fail(.kept, "\(app.name): no event says that this launch was ready")
         }
         if record.latch?.reason == .selfRetired { checkSelfRetired(record, app, layers) }
-        if layers.isUnknown(.auth, of: app.id), record.latch == nil, record.authReason != .outOfContact,
-            record.authReason != .unknownValue
-        {
-            fail(.summary, "\(app.name): its authorization cannot be read, and the reason is \(record.authReason)")
+        let reason = layers.reason(of: record)
+        if record.authReason != reason {
+            fail(.summary, "\(app.name): its authorization is for the reason \(record.authReason), not \(reason)")
         }
         if record.authState == .retired, machine.disk.keys[app.id] != nil {
             fail(.erased, "\(app.name) is retired and has keys")
