@@ -74,6 +74,31 @@ struct TogetherTests {
         #expect(stored.value?.contains("3") == true)
     }
 
+    @Test(
+        "a commit that fails once has done nothing: what a withdrawn key has signed is signed again by the next attempt"
+    )
+    func failedOnce() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"0"}}"#)
+        let next = try SigningKey()
+        let withdrawn = try world.renewed(2, [next])
+        withdrawn.dropsMarkers = true
+        withdrawn.connect()
+        let topic = withdrawn.identity.topic(.barrier(.controller))
+        let marker = try #require(withdrawn.published.last { $0.topic == topic })
+        withdrawn.core.store.onFullDisk(after: 0, for: 1) {
+            withdrawn.handle(
+                .messages([
+                    .init(topic: topic, payload: marker.payload, isRetained: false),
+                    request(.apply, config("com.example.notes", "1"), "here", withdrawn),
+                ]))
+        }
+        #expect(try isDone(answer("here", withdrawn)))
+        let wire = try #require(withdrawn.retained[withdrawn.identity.topic(.desired(.all, mail, .config))])
+        #expect(try SignedDocument(wire: wire).isSigned(by: next.publicKey))
+    }
+
     @Test("what a full disk has refused is not done when its message comes a second time")
     func fullThenRepeated() throws {
         let world = try World()

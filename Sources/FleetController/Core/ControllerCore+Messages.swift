@@ -12,11 +12,11 @@ extension ControllerCore {
         let messages = messages.map { ($0, Address(topic: $0.topic, in: identity.fleetID)) }
         let hasRequest = messages.contains { if case .request? = $0.1 { true } else { false } }
         guard messages.count > 1, hasRequest else { return try take(messages, &turn) }
-        let before = (phase, answers, schedule, rivals, isRestoring, turn.effects)
+        let before = (phase, answers, schedule, rivals, isRestoring, areSignaturesTrusted, turn.effects)
         do {
             try store.together { try take(messages, &turn) }
         } catch is FleetStore.NotTogether {
-            (phase, answers, schedule, rivals, isRestoring, turn.effects) = before
+            (phase, answers, schedule, rivals, isRestoring, areSignaturesTrusted, turn.effects) = before
             try take(messages, &turn)
         }
     }

@@ -170,9 +170,9 @@ extension FleetStore {
         return (progress.rows, waiting)
     }
 
-    /// Runs `body` on a disk that is full after so many of its transactions, until it returns.
-    package func onFullDisk<Result>(after transactions: Int, _ body: () -> Result) -> Result {
-        let disk = FillingDisk(room: transactions)
+    /// Runs `body` on a disk that is full after so many of its transactions, for the next `count` of them.
+    package func onFullDisk<Result>(after transactions: Int, for count: Int = .max, _ body: () -> Result) -> Result {
+        let disk = FillingDisk(room: transactions, failures: count)
         database.add(transactionObserver: disk)
         defer { database.remove(transactionObserver: disk) }
         return body()
@@ -194,8 +194,12 @@ extension FleetStore {
 
 private final class FillingDisk: TransactionObserver {
     private var room: Int
+    private var failures: Int
 
-    init(room: Int) { self.room = room }
+    init(room: Int, failures: Int) {
+        self.room = room
+        self.failures = failures
+    }
 
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
     func databaseDidChange(with event: DatabaseEvent) {}
@@ -204,6 +208,8 @@ private final class FillingDisk: TransactionObserver {
 
     func databaseWillCommit() throws {
         room -= 1
-        if room < 0 { throw DatabaseError(resultCode: .SQLITE_FULL, message: "database or disk is full") }
+        guard room < 0, failures > 0 else { return }
+        failures -= 1
+        throw DatabaseError(resultCode: .SQLITE_FULL, message: "database or disk is full")
     }
 }

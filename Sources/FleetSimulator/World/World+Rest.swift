@@ -63,6 +63,7 @@ extension World {
                 check(machine, events, gaps)
                 checkQuiet(machine, core)
                 checkSubscriptions(of: machine, core, layers.groups)
+                checkDeleted(wishes, of: machine, core, layers.groups)
                 checkFreshness(of: machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
@@ -269,6 +270,22 @@ extension World {
         }
         if let less = expected.subtracting(has).min(by: { "\($0)" < "\($1)" }) {
             fail(.convergence, "\(machine.name) does not listen to \(less)")
+        }
+    }
+
+    /// What was deleted is followed by nothing older, also if a broker should show it later.
+    private func checkDeleted(_ wishes: [FleetStore.Wish], of machine: Machine, _ core: DeviceCore, _ groups: [GroupID])
+    {
+        guard machine.older == nil, schedule.broker != .lossy else { return }
+        let layers = [.all, .device(machine.id)] + groups.map { Layer.group($0) }
+        let addresses = layers.flatMap { layer in
+            core.state.apps.keys.flatMap { app in Aspect.allCases.map { Address.desired(layer, app, $0) } }
+        }
+        for wish in wishes where wish.value == nil && addresses.contains(wish.address) {
+            let mark = core.state.marks[wish.address]?.revision ?? .zero
+            if mark < wish.revision {
+                fail(.forward, "\(machine.name) would take back what was deleted at \(wish.address.path)")
+            }
         }
     }
 
