@@ -63,7 +63,7 @@ extension World {
                 check(machine, events, gaps)
                 checkQuiet(machine, core)
                 checkSubscriptions(of: machine, core, layers.groups)
-                checkDeleted(wishes, of: machine, core, layers.groups)
+                checkDeleted(wishes, of: machine, core, Set(layers.groups))
                 checkFreshness(of: machine, core)
                 if let difference = try machine.disk.difference() { fail(.sameStore, "\(machine.name): \(difference)") }
                 var state = core.state
@@ -274,16 +274,20 @@ extension World {
     }
 
     /// What was deleted is followed by nothing older, also if a broker should show it later.
-    private func checkDeleted(_ wishes: [FleetStore.Wish], of machine: Machine, _ core: DeviceCore, _ groups: [GroupID])
-    {
+    private func checkDeleted(
+        _ wishes: [FleetStore.Wish], of machine: Machine, _ core: DeviceCore, _ groups: Set<GroupID>
+    ) {
+        // A tombstone that is dropped leaves nothing to compare; an older agent may read another one than the controller wrote.
         guard machine.older == nil, schedule.broker != .lossy else { return }
-        let layers = [.all, .device(machine.id)] + groups.map { Layer.group($0) }
-        let addresses = layers.flatMap { layer in
-            core.state.apps.keys.flatMap { app in Aspect.allCases.map { Address.desired(layer, app, $0) } }
-        }
-        for wish in wishes where wish.value == nil && addresses.contains(wish.address) {
-            let mark = core.state.marks[wish.address]?.revision ?? .zero
-            if mark < wish.revision {
+        for wish in wishes where wish.value == nil {
+            guard case .desired(let layer, let app, _) = wish.address, core.state.apps.contains(app) else { continue }
+            let isRead =
+                switch layer {
+                case .all: true
+                case .group(let group): groups.contains(group)
+                case .device(let device): device == machine.id
+                }
+            if isRead, core.state.marks[wish.address]?.revision ?? .zero < wish.revision {
                 fail(.forward, "\(machine.name) would take back what was deleted at \(wish.address.path)")
             }
         }
