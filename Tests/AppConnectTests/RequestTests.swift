@@ -72,8 +72,8 @@ struct RequestTests {
         var session = try Session.ready()
         session.lose()
         for _ in 0..<10_000 { _ = try session.session.request(.copy) }
-        #expect(session.session.inbox.count <= AppSession.maximumWaiting)
-        #expect(session.session.requests.count <= AppSession.maximumWaiting)
+        #expect(session.session.inbox.count <= AppSession.maximumCalls)
+        #expect(session.session.requests.count <= session.session.maximumRequests)
     }
 
     @Test("in a flood costs no acknowledgement that waits with them")
@@ -89,6 +89,6 @@ struct RequestTests {
         session.welcome()
         let sent = session.sent()
         #expect(sent.contains { if case .acknowledge = $0 { true } else { false } })
-        #expect(sent.count == AppSession.maximumWaiting + 1)
+        #expect(sent.count == session.session.maximumRequests + 1)
     }
 }

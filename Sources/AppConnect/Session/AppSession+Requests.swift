@@ -7,7 +7,7 @@ extension AppSession {
         package let number: Int64
         package let frame: AppFrame
 
-        var isRetirement: Bool { if case .retire = frame { true } else { false } }
+        package var isRetirement: Bool { if case .retire = frame { true } else { false } }
     }
 
     /// The app has retired itself, and the agent has not said yet that it knows.
@@ -19,7 +19,7 @@ extension AppSession {
         let request = Request(number: lastRequest, frame: frame(lastRequest))
         requests.append(request)
         if connection == .open { send([request]) }
-        if requests.count > Self.maximumWaiting, let oldest = requests.firstIndex(where: { !$0.isRetirement }) {
+        if requests.count > maximumRequests, let oldest = requests.firstIndex(where: { !$0.isRetirement }) {
             requests.remove(at: oldest)
         }
     }

@@ -88,11 +88,14 @@ package struct AppSession: Sendable {
     var lastDisplay: Int64 = 0
     var effects: [Effect] = []
 
-    /// Requests kept for the agent, of which the oldest attempts go beyond it; calls kept while the delegate is busy, of which
-    /// the oldest go.
-    static let maximumWaiting = 256
+    /// Calls kept while the delegate is busy; the oldest go.
+    static let maximumCalls = 256
+    /// Requests kept for the agent; the oldest attempts go.
+    let maximumRequests: Int
 
-    package init() {}
+    package init(keepingRequests maximumRequests: Int = 256) {
+        self.maximumRequests = maximumRequests
+    }
 
     var isStopped: Bool { if case .stopped = phase { true } else { false } }
     var hasBeenReady: Bool { phase == .ready || phase == .stopped(wasReady: true) }

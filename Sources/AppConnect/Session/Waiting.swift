@@ -13,7 +13,7 @@ extension AppSession {
     mutating func queue(_ call: Call) {
         inbox.append(.call(call))
         let calls = inbox.indices.filter { if case .call = inbox[$0] { true } else { false } }
-        if calls.count > Self.maximumWaiting, let oldest = calls.first { inbox.remove(at: oldest) }
+        if calls.count > Self.maximumCalls, let oldest = calls.first { inbox.remove(at: oldest) }
         effects.append(.callsWaiting)
     }
 }

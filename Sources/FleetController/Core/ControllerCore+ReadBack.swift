@@ -52,7 +52,7 @@ extension ControllerCore {
             count += 1
         }
         // What has just been issued is behind the rest of the store, whose revisions are lower.
-        try store.forEachDocument { document in
+        try store.forEachDocument(reading: batches.documents) { document in
             guard !readBack.intact.contains(document.revision.number) else { return }
             publish(document, &turn)
             count += 1
@@ -115,7 +115,7 @@ extension ControllerCore {
             var change = DesiredChange(
                 transaction, identity, by: User.controller.text, why: "unknown after a restore", now: turn.now)
             try change.restore(
-                seen: seen, withdrawing: readBack.unknown.sorted { $0.path < $1.path })
+                seen: seen, withdrawing: readBack.unknown.sorted { $0.path < $1.path }, reading: batches.documents)
             try change.finish()
             return change.issued.count + change.reissued
         }
@@ -135,7 +135,7 @@ extension ControllerCore {
         guard !areSignaturesTrusted else { return 0 }
         let reissued = try store.transaction { transaction in
             var change = DesiredChange(transaction, identity, by: User.controller.text, why: nil, now: turn.now)
-            try change.replaceWithdrawnSignatures()
+            try change.replaceWithdrawnSignatures(reading: batches.documents)
             return change.reissued
         }
         areSignaturesTrusted = true

@@ -14,10 +14,6 @@ extension ControllerCore {
     static let answerLife: Int64 = 86_400
     /// How long the clock must have gone evenly before anything is forgotten by it.
     static let evenTime: Int64 = 6 * 3_600
-    /// Hellos signed in one turn, so that a fleet that comes back at once does not stop everything else.
-    static let helloBatch = 500
-    /// Documents that are published once more with one heartbeat.
-    static let echoBatch = 500
 
     /// Does what is due at this time, and asks to be woken for what comes next.
     mutating func advance(_ turn: inout Turn) throws {
@@ -122,7 +118,7 @@ extension ControllerCore {
 
     /// Whether the broker has a document is known when it comes back.
     private func publishAgain(_ serving: inout Serving, _ turn: inout Turn) throws {
-        for address in serving.overdueEchoes(Self.echoBatch) {
+        for address in serving.overdueEchoes(batches.echoes) {
             guard let document = try store.transaction({ try $0.document(at: address) }) else {
                 serving.came(back: address)
                 continue
@@ -134,7 +130,7 @@ extension ControllerCore {
 
     private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {
         guard !serving.waiting.isEmpty else { return }
-        let taken = serving.takeWaiting(Self.helloBatch)
+        let taken = serving.takeWaiting(batches.hellos)
         // Which documents a device is to have is told as of the latest revision that the hello names.
         let (latest, stored) = try store.transaction { transaction in
             let stored = try taken.map { device, greeting in

@@ -33,8 +33,21 @@ package struct ControllerCore: ~Copyable {
     var patience = ControllerCore.firstPatience
     /// For how many seconds it is remembered that a document is gone.
     let tombstoneLife: Int64
+    let batches: Batches
     /// In seconds: by so much the times may run ahead after each restart, and the store is written to once in so many.
     private static let reservedAhead: Int64 = 1
+
+    /// How much is done at once, so that a large fleet does not stop everything else.
+    package struct Batches: Sendable {
+        /// Hellos signed in one turn.
+        package var hellos = 500
+        /// Documents that are published once more with one heartbeat.
+        package var echoes = 500
+        /// Documents read in one transaction, where all are looked at.
+        package var documents = 500
+
+        package init() {}
+    }
 
     enum Phase {
         case offline
@@ -73,7 +86,7 @@ package struct ControllerCore: ~Copyable {
     package init(
         store: FleetStore, identity: FleetIdentity, noted: StorePosition? = nil,
         enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, startedAt: Timestamp,
-        tombstoneLife: Int64 = 91 * 86_400
+        tombstoneLife: Int64 = 91 * 86_400, batches: Batches = Batches()
     ) throws {
         let (position, signedTime) = try store.transaction { transaction in
             try transaction.adopt(identity.fleet)
@@ -96,6 +109,7 @@ package struct ControllerCore: ~Copyable {
         self.isRestoring = isRestoring
         self.startedAt = startedAt
         self.tombstoneLife = tombstoneLife
+        self.batches = batches
     }
 
     /// Serves nobody any more: nobody would be sent an answer that comes behind this.

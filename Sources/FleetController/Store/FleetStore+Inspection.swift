@@ -71,6 +71,7 @@ extension FleetStore {
     /// Events that a device had dropped before they were stored.
     package struct Gap: Hashable, Sendable {
         package let device: DeviceID
+        package let incarnation: Int64
         package let boot: Int64
         package let numbers: ClosedRange<Int64>
     }
@@ -78,8 +79,13 @@ extension FleetStore {
     package func gaps() throws -> [Gap] {
         try transaction { transaction in
             try transaction.rows(
-                "SELECT devices.name, gaps.boot, first, last FROM gaps JOIN devices ON devices.id = gaps.device"
-            ).map { Gap(device: DeviceID(unchecked: $0[0]), boot: $0[1], numbers: $0[2]...$0[3]) }
+                """
+                SELECT devices.name, gaps.incarnation, gaps.boot, first, last
+                FROM gaps JOIN devices ON devices.id = gaps.device
+                """
+            ).map {
+                Gap(device: DeviceID(unchecked: $0[0]), incarnation: $0[1], boot: $0[2], numbers: $0[3]...$0[4])
+            }
         }
     }
 

@@ -104,11 +104,13 @@ package final class FleetStore {
         }
     }
 
-    /// Every document, tombstones included, in the order of revisions: in pages, each of a transaction of its own.
-    func forEachDocument(_ body: (StoredDocument) throws -> Void) throws {
+    /// Every document, tombstones included, in the order of revisions: `count` of them in each transaction.
+    func forEachDocument(
+        reading count: Int = ControllerCore.Batches().documents, _ body: (StoredDocument) throws -> Void
+    ) throws {
         var last: Int64 = 0
         while true {
-            let page = try transaction { try $0.documents(after: last, limit: 500) }
+            let page = try transaction { try $0.documents(after: last, limit: count) }
             guard let end = page.last?.revision.number else { return }
             for document in page { try body(document) }
             last = end

@@ -55,7 +55,7 @@ extension AppProcess {
     }
 
     func retire() {
-        ask { session in
+        ask(isRetirement: true) { session in
             let effects = try session.retire()
             guard session.properties.authReason == .selfRetired, case .auth(.retired, _) = session.properties[.auth]
             else {
@@ -86,10 +86,13 @@ extension AppProcess {
     }
 
     /// What is asked for before ready is refused.
-    private func ask(_ body: (inout AppSession) throws -> [AppSession.Effect]) {
+    private func ask(isRetirement: Bool = false, _ body: (inout AppSession) throws -> [AppSession.Effect]) {
         run { session in
             let isReady = session.phase == .ready
+            let before = session
             guard let effects = try? body(&session) else { return [] }
+            let problem = watch.asked(session, before: before, isRetirement: isRetirement, limit: world.requestLimit)
+            if let problem { world.fail(.kept, "\(name): \(problem)") }
             if !isReady { world.fail(.quiet, "\(name): something was done for it before its ready") }
             return effects
         }

@@ -78,7 +78,7 @@ final class AppProcess {
         isAttended = true
         watch = AppWatch()
         readiesBefore = machine.watch.readies[id] ?? 0
-        var session = AppSession()
+        var session = AppSession(keepingRequests: world.requestLimit)
         try? session.start(
             as: Registration(
                 app: id, install: install, launch: .random(using: &world.noise), sdk: sdk, implements: callbacks))
@@ -226,7 +226,7 @@ final class AppProcess {
                 displays.remove(id)
             }
         }
-        if session?.connection == .open, watch.attemptsTold.count != watch.attempts {
+        if session?.connection == .open, !watch.isEachAttemptTold {
             world.fail(
                 .kept, "\(name): of \(watch.attempts) blocked attempts its agent is told \(watch.attemptsTold.count)")
         }

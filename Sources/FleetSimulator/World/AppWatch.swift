@@ -17,6 +17,8 @@ struct AppWatch {
     private(set) var attempts = 0
     private(set) var attemptsTold: Set<Int64?> = []
     private(set) var attemptsCalled = 0
+    /// Requests that gave way to later ones, by their numbers.
+    private(set) var dropped: Set<Int64> = []
 
     mutating func begins(_ call: AppSession.Call) {
         switch call {
@@ -27,6 +29,20 @@ struct AppWatch {
     }
 
     mutating func blocked() { attempts += 1 }
+
+    /// Whether the agent was told of all that was blocked, but for what gave way.
+    var isEachAttemptTold: Bool { attemptsTold.union(dropped.map(Optional.some)).count == attempts }
+
+    /// The app has asked for something: where there is no room, the oldest attempt gives way. Returns what is wrong.
+    mutating func asked(_ session: AppSession, before: AppSession, isRetirement: Bool, limit: Int) -> String? {
+        var expected = before.requests.map { (number: $0.number, isRetirement: $0.isRetirement) }
+        if session.lastRequest > before.lastRequest { expected.append((session.lastRequest, isRetirement)) }
+        if expected.count > limit, let oldest = expected.firstIndex(where: { !$0.isRetirement }) {
+            dropped.insert(expected.remove(at: oldest).number)
+        }
+        let (kept, meant) = (session.requests.map(\.number), expected.map(\.number))
+        return kept == meant ? nil : "it keeps the requests \(kept), not \(meant)"
+    }
 
     mutating func sends(_ frame: AppFrame) {
         if case .blocked(_, _, let number) = frame { attemptsTold.insert(number) }

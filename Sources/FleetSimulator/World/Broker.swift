@@ -356,7 +356,7 @@ final class Broker {
         _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection
     ) {
         guard rights(of: connection.client.user).read.contains(where: { $0.matches(topic) }) else { return }
-        if qos != .atMostOnce, connection.isClogged { return world.say("broker", "drops \(topic)") }
+        if qos != .atMostOnce, connection.isClogged { return drop(topic, to: connection) }
         switch manners {
         case .honest: break
         case .lossy:
@@ -366,7 +366,7 @@ final class Broker {
                 world.say("broker", "sends \(connection.client.name) nothing at QoS 1 any more")
                 connection.isClogged = true
             }
-            return world.say("broker", "drops \(topic)")
+            return drop(topic, to: connection)
         case .hostile:
             guard let withheld = connection.withheld, topic.contains(withheld) else { break }
             guard let lateness = connection.lateness else { return }
@@ -375,6 +375,11 @@ final class Broker {
             }
         }
         show(topic, payload, qos, isRetained: isRetained, to: connection)
+    }
+
+    private func drop(_ topic: String, to connection: Connection) {
+        if topic.hasPrefix(Controller.documents) { connection.dropped[topic, default: 0] += 1 }
+        world.say("broker", "drops \(topic)")
     }
 
     /// Puts a message before a client, whatever anybody published.

@@ -3,7 +3,10 @@ import FleetProtocol
 
 /// What happens to the controller: its disk and its backups, its clock, its processor.
 extension Controller {
-    func fillDisk(after transactions: Int) { roomLeft = transactions }
+    func fillDisk(after transactions: Int) {
+        var any = SplitMix64(seed: world.schedule.seed ^ UInt64(bitPattern: world.now))
+        roomLeft = (transactions, refused: any.chance(50) ? 1 : .max)
+    }
 
     func takeBackUp() {
         guard let copy = try? FleetStore(copying: store) else { return }

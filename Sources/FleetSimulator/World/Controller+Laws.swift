@@ -294,8 +294,12 @@ extension Controller {
         let enrolled = world.machines.compactMap { machine in
             (try? store.device(machine.id))?.enrolled.map { (machine.id, $0) }
         }
+        let spoken = world.machines.compactMap { machine in
+            (try? store.device(machine.id)).map { (machine.id, $0.incarnation) }
+        }
         return DesiredModel.Standing(
             asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
+            spoken: Dictionary(spoken) { $1 },
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 }, clock: clock)
     }
 

@@ -26,8 +26,8 @@ final class Controller: BusClient {
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
     var downFor: Int64 = 0
-    /// How many transactions its disk takes before it is full, if somebody is about to fill it.
-    var roomLeft: Int?
+    /// How many transactions its disk takes before it is full, if somebody is about to fill it, and how many it refuses then.
+    var roomLeft: (transactions: Int, refused: Int)?
     var clockOffset: Int64 = 0
     /// Nothing of its process runs; what happens to it meanwhile, beside messages.
     var isStalled = false
@@ -44,6 +44,8 @@ final class Controller: BusClient {
     var isFromBackUp = false
     /// Of the store that was put back.
     var epochBefore: Int64 = 0
+    /// All that it has begun, also those that a later backup does not know of.
+    private var epochs: Set<Int64> = []
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
     /// The newest for everybody, and for each device.
@@ -91,7 +93,7 @@ final class Controller: BusClient {
     var layers = LayersWatch()
     var phase = Phase.offline
     /// It was started with --restored, and has not begun its epoch yet.
-    private var isRestoring = false
+    private(set) var isRestoring = false
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
 
@@ -130,6 +132,16 @@ final class Controller: BusClient {
     /// In some worlds in which days pass, nobody remembers what was deleted before the day.
     var tombstoneLife: Int64 { world.schedule.forgetsTombstones ? 12 * 3_600 : 91 * 86_400 }
 
+    /// In some worlds it does little at once.
+    private var batches: ControllerCore.Batches {
+        var any = SplitMix64(seed: world.schedule.seed ^ 0xBA7C)
+        var batches = ControllerCore.Batches()
+        if any.chance(25) {
+            (batches.hellos, batches.echoes, batches.documents) = (1 + any.below(3), 1 + any.below(3), 1 + any.below(3))
+        }
+        return batches
+    }
+
     /// It is connected, and has read all that has come.
     var isIdle: Bool { isUp && phase != .offline && inbox.isEmpty && !isStalled }
 
@@ -146,7 +158,7 @@ final class Controller: BusClient {
                 store: store, identity: world.fleet.identities[renewals],
                 noted: world.fault == .putBackNotNoticed ? nil : noted,
                 enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
-                startedAt: clock, tombstoneLife: tombstoneLife)
+                startedAt: clock, tombstoneLife: tombstoneLife, batches: batches)
             if let noted, !isRestoring {
                 let found = try store.position()
                 if found.latest < noted.latest || found.latest == noted.latest && found.session < noted.session {
@@ -229,10 +241,13 @@ final class Controller: BusClient {
         let before = isRequest ? try? FleetStore(copying: store) : nil
         let (strangers, standing) = (strangers(before: event), standing(before: event))
         let enrolled = enrolledDevices(before: event)
+        let newer = newerWord(in: event)
         let isFull = roomLeft != nil
         var effects =
             if let roomLeft {
-                store.onFullDisk(after: roomLeft) { running.core.handle(event, at: clock, uptime: world.now) }
+                store.onFullDisk(after: roomLeft.transactions, for: roomLeft.refused) {
+                    running.core.handle(event, at: clock, uptime: world.now)
+                }
             } else {
                 running.core.handle(event, at: clock, uptime: world.now)
             }
@@ -257,6 +272,9 @@ final class Controller: BusClient {
             if !isFull { checkWarnings(enrolled) }
         }
         if world.fault != nil { effects = altered(effects) }
+        if let newer, !isFull, !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
+            world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")
+        }
         checkAnswers(effects, strangers, standing)
         // As well it may have died between two transactions, before it has said anything.
         if isFull, world.noise.chance(30) { return crash() }
@@ -327,6 +345,9 @@ final class Controller: BusClient {
                     if !isRestoring { world.fail(.restored, "it began a new epoch, and nobody had restored it") }
                     let epoch = (try? store.latest().epoch) ?? 0
                     if epoch <= epochBefore { world.fail(.restored, "its new epoch is \(epoch), after \(epochBefore)") }
+                    if !epochs.insert(epoch).inserted, isPunctual {
+                        world.fail(.restored, "it has begun epoch \(epoch) twice")
+                    }
                     isRestoring = false
                     isFromBackUp = false
                 }

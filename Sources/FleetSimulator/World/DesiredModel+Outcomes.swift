@@ -7,8 +7,10 @@ extension DesiredModel {
         let asked: Controller.Asked
         /// The newest revision of each document, tombstones included.
         let revisions: [Address: Int64]
-        /// The newest incarnation of each device that the store knows from the home, and the newest that there was.
+        /// The newest incarnation of each device that the store knows from the home, the one that has spoken, and the newest
+        /// that there was.
         let enrolled: [DeviceID: Int64]
+        let spoken: [DeviceID: Int64]
         let given: [DeviceID: Int64]
         let clock: Timestamp
     }
@@ -42,6 +44,8 @@ extension DesiredModel {
             let request = try DeviceRequest(json: asked.body, limit: Request.maximumSize)
             let last = request.incarnation ?? .max
             if standing.enrolled[request.device] ?? 0 > last { return [.conflict] }
+            // What has spoken since is not taken out with it.
+            if standing.spoken[request.device] ?? 0 > last { return [.conflict, .unavailable] }
             // The home may have been read since, or is read first.
             return standing.given[request.device] ?? 0 > last ? [.conflict, .unavailable, nil] : [.unavailable, nil]
         default: return [nil]

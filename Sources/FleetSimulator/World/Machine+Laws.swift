@@ -11,6 +11,9 @@ extension Machine {
         if core.trust.version < watch.trust {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }
+        if !world.fleet.identities.contains(where: { $0.trust == core.trust }) {
+            world.fail(.unforged, "\(name) trusts by a document \(core.trust.version) that its fleet never had")
+        }
         let retiring = Set(
             events.compactMap { if case .frame(let link, .retire) = $0 { watch.links[link.number] } else { nil } })
         watch.answering = Set(

@@ -112,16 +112,24 @@ extension Machine {
 
     /// What the controller still wants of a device is not forgotten, whatever a broker shows or keeps back.
     private func checkForgotten(_ address: Address) {
-        guard !wasPutBack, !world.controller.wasPutBack, let core, let mark = core.state.marks[address] else { return }
+        guard !wasPutBack, let core, let mark = core.state.marks[address] else { return }
         switch address {
         case .desired(.group(let group), _, _), .groupMeta(let group):
             guard core.membership.contains(group), core.state.groups.contains(group) else { return }
         default: break
         }
-        let wish = (try? world.controller.store.wishes())?.first { $0.address == address }
-        if let wish, wish.value != nil, wish.revision == mark.revision {
+        let controller = world.controller
+        guard let wish = (try? controller.store.wishes())?.first(where: { $0.address == address }), wish.value != nil
+        else { return }
+        if !controller.wasPutBack, wish.revision == mark.revision {
             world.fail(.convergence, "\(name) forgets \(address.path) of \(mark.revision), which is wanted")
         }
+        // Signed again in a new epoch, it is shown, and once more before anything of the earlier one is forgotten.
+        guard wish.change.epoch < wish.revision.epoch, mark.revision.epoch < wish.revision.epoch,
+            wish.revision.epoch == core.state.highest.epoch, world.schedule.broker != .hostile,
+            connection?.dropped[address.topic(in: SimulatedFleet.id)] ?? 0 < 2
+        else { return }
+        world.fail(.convergence, "\(name) forgets \(address.path), which \(wish.revision) was to tell it again")
     }
 
     /// The controller has lost what it had stored of these; nobody has them any more.

@@ -8,7 +8,8 @@ extension Schedule {
         let mixture = Mixture(seed: seed, theme: theme)
         let devices = [1, 1, 1, 2, 2, 3, 4, 8][random.below(8)]
         let apps = 1 + random.below(3)
-        let broker: Manners = [.honest, .honest, .honest, .honest, .honest, .lossy, .hostile, .hostile][random.below(8)]
+        let any: Manners = [.honest, .honest, .honest, .honest, .honest, .lossy, .hostile, .hostile][random.below(8)]
+        let broker = theme == .losses ? .lossy : any
         let count = 5 + random.below(36)
         var at: Int64 = 0
         var steps: [Step] = []
@@ -64,8 +65,14 @@ extension Schedule {
         case away
         /// Log levels: codes, times, clocks.
         case levels
+        /// The broker drops what it has to deliver, while devices and the controller come and go.
+        case losses
 
-        fileprivate static func any(_ random: inout SplitMix64) -> Self { allCases[random.below(allCases.count)] }
+        /// One that needs no broker of its own.
+        fileprivate static func any(_ random: inout SplitMix64) -> Self {
+            let drawn = allCases.filter { $0 != .losses }
+            return drawn[random.below(drawn.count)]
+        }
 
         fileprivate var kinds: [Action.Kind] {
             switch self {
@@ -82,6 +89,11 @@ extension Schedule {
             case .layers: [.request, .request, .request, .request]
             case .retiring: [.retire, .retire, .request, .crashAgent, .crashApp, .answer]
             case .away: [.unplug, .unplug, .setClock, .reboot, .crashAgent, .crashController, .stall, .stopClock]
+            case .losses:
+                [
+                    .request, .request, .cutDevice, .crashBroker, .crashController, .cutController, .enroll, .unplug,
+                    .backUpController, .putBackController,
+                ]
             case .levels: [.enterCode, .enterCode, .setClock, .reboot, .renewTrust, .request]
             }
         }

@@ -26,17 +26,20 @@ extension World {
     private func checkGaps(
         of machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]], _ gaps: [FleetStore.Gap]
     ) {
-        // What was stored of an earlier incarnation may have been forgotten with it, and what a backup lacks comes to light
-        // with the next event.
-        guard machine.enrollment.incarnation == 1, !controller.wasPutBack else { return }
-        let own = events.keys.filter { $0.device == machine.id }
+        // What a backup lacks comes to light with the next event.
+        guard !controller.wasPutBack else { return }
+        // What was stored of an earlier incarnation may have been forgotten with it.
+        let incarnation = machine.enrollment.incarnation
+        let own = events.keys.filter { $0.device == machine.id && $0.incarnation == incarnation }
         for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
             // Where not even its last event could stay, nothing tells what was before it.
-            let last = machine.watch.kept.filter { $0.boot == boot }.max { $0.number < $1.number }
+            let last = machine.watch.kept.filter { $0.incarnation == incarnation && $0.boot == boot }.max {
+                $0.number < $1.number
+            }
             if last.map(machine.watch.dropped.contains) ?? false { continue }
             let numbers = Set(stored.map(\.number))
             let missing = Set(1...(numbers.max() ?? 1)).subtracting(numbers)
-            let lost = gaps.filter { $0.device == machine.id && $0.boot == boot }
+            let lost = gaps.filter { $0.device == machine.id && $0.incarnation == incarnation && $0.boot == boot }
                 .reduce(into: Set<Int64>()) { $0.formUnion($1.numbers) }
             guard missing != lost else { continue }
             fail(

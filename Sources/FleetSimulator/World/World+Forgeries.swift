@@ -71,7 +71,8 @@ extension World {
             let others = broker.seen.filter { $0.topic.hasPrefix(all) && $0.topic != own }.suffix(8)
             if let other = others.randomElement(using: &noise) { machine.shown(own, other.payload) }
         case .oldHello:
-            let own = (noise.chance(70) ? [Address.hello(machine.id), .heartbeat] : [.barrier(machine.user)])
+            let said = [[Address.hello(machine.id), .heartbeat], [.barrier(machine.user)], [.received(machine.id)]]
+            let own = said[noise.chance(60) ? 0 : noise.below(said.count)]
                 .map { $0.topic(in: SimulatedFleet.id) }
             let hellos = broker.seen.filter { own.contains($0.topic) }.suffix(8)
             guard let hello = noise.chance(50) ? hellos.last : hellos.first else { return }
@@ -79,10 +80,14 @@ extension World {
         case .forgedHello: showForgedClock(at: .hello(machine.id), to: machine)
         case .forgedHeartbeat: showForgedClock(at: .heartbeat, to: machine)
         case .forgedTrust:
+            // Or another one of the version that the device has, by somebody who has had the root key.
+            let isSame = noise.chance(50)
             let trust = TrustDocument(
-                fleet: fleet.uuid, fleetID: SimulatedFleet.id, version: 1_000, issuedAt: SimulatedFleet.begin,
-                keys: [fleet.strangerKey.publicKey])
-            guard let document = try? SignedDocument(signing: trust.json, as: .trust, with: fleet.signingKey) else {
+                fleet: fleet.uuid, fleetID: SimulatedFleet.id,
+                version: isSame ? machine.core?.trust.version ?? 1 : 1_000,
+                issuedAt: SimulatedFleet.begin, keys: [fleet.strangerKey.publicKey])
+            let key = isSame ? fleet.rootKey : fleet.signingKey
+            guard let document = try? SignedDocument(signing: trust.json, as: .trust, with: key) else {
                 return
             }
             machine.shown(Address.trust.topic(in: SimulatedFleet.id), document.wire)

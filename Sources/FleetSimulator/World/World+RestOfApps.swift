@@ -104,7 +104,9 @@ extension World {
         // A disk that was put back may be older than what this launch was told of it.
         if let launch = session.registration?.launch, !app.machine.wasPutBack, app.machine.oneSince == 1 {
             for number in 0..<session.lastRequest
-            where !app.machine.watch.requests.contains(Watch.Request(launch: launch, number: number + 1)) {
+            where !app.machine.watch.requests.contains(Watch.Request(launch: launch, number: number + 1))
+                && !app.watch.dropped.contains(number + 1)
+            {
                 fail(.kept, "\(app.name): its request \(number + 1) is not stored")
             }
         }

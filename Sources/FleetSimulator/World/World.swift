@@ -34,6 +34,8 @@ final class World {
     var trace: Trace
     /// In some worlds devices can keep only few events.
     let eventLimit: Int
+    /// In some, apps can keep only few requests.
+    let requestLimit: Int
     /// The faults have stopped.
     var isCalm = false
     /// A hostile broker has shown the controller reports of earlier, as of a device's image.
@@ -64,6 +66,7 @@ final class World {
         noise = SplitMix64(seed: schedule.seed ^ 0xF1EE7)
         var limits = SplitMix64(seed: schedule.seed ^ 0x4EE9)
         eventLimit = limits.chance(20) ? 2 + limits.below(4) : 1_000
+        requestLimit = limits.chance(20) ? 1 + limits.below(4) : 256
         trace = Trace(isOn: isTraced)
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
         operators = (0...Schedule.operators).map { Operator($0, self) }
@@ -112,6 +115,8 @@ final class World {
     func run() -> Violation? {
         defer { takeApart() }
         controller.start(isRestoring: false)
+        let end = (schedule.steps.last?.at ?? 0) + 3_000
+        installLater(until: end)
         for machine in machines { machine.switchOn() }
         for person in operators { person.start() }
         broker.saveLater()
@@ -121,7 +126,6 @@ final class World {
                 perform(step.action)
             }
         }
-        let end = (schedule.steps.last?.at ?? 0) + 3_000
         var any = SplitMix64(seed: schedule.seed ^ 0xC0217)
         for _ in 0..<2 { queue.add(Int64(any.below(Int(end)))) { [unowned self] in checkCounts() } }
         // Much may happen while its delegate is gone.
@@ -145,6 +149,17 @@ final class World {
         pass(until: now + 75_000)
         if violation == nil { checkAtRest() }
         return violation
+    }
+
+    /// Some apps come to their device only later.
+    private func installLater(until end: Int64) {
+        var any = SplitMix64(seed: schedule.seed ^ 0x1A7E)
+        for machine in machines {
+            for app in machine.apps where any.chance(4) {
+                app.close()
+                queue.add(Int64(any.below(Int(end)))) { app.open() }
+            }
+        }
     }
 
     private func pass(until end: Int64) {

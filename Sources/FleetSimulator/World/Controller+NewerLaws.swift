@@ -1,0 +1,36 @@
+import FleetController
+import FleetProtocol
+
+/// What tells a controller that it was put back, or that it is not the only one.
+extension Controller {
+    /// The first word of a device about a revision that this controller has never given out, if the next event holds one.
+    func newerWord(in event: ControllerCore.Event) -> String? {
+        guard phase != .offline, !isRestoring, case .messages(let messages) = event, let latest = try? store.latest()
+        else { return nil }
+        return messages.lazy.compactMap { [self] message in word(in: message, beyond: latest) }.first
+    }
+
+    private func word(in message: ControllerCore.Message, beyond latest: Revision) -> String? {
+        switch Address(topic: message.topic, in: SimulatedFleet.id) {
+        case .presence(.device(let device))?:
+            guard let said = try? Presence(json: message.payload, limit: Presence.maximumSize), said.state == .online,
+                isThere(device, said.incarnation), let highest = said.highest, highest > latest
+            else { return nil }
+            return "revision \(highest) by \(device)"
+        case .reply(let device, let app, .status)?:
+            guard
+                let status = try? Status(
+                    wire: message.payload, fleet: SimulatedFleet.id, device: device, app: app),
+                isThere(device, status.order.incarnation),
+                let highest = status.policies.map(\.received).max(), highest > latest.number
+            else { return nil }
+            return "revision \(highest) by \(device)/\(app)"
+        default: return nil
+        }
+    }
+
+    /// What was taken out may claim anything.
+    private func isThere(_ device: DeviceID, _ incarnation: Int64) -> Bool {
+        homeRead[device] == incarnation && removed[device] ?? 0 < incarnation
+    }
+}
