@@ -145,6 +145,8 @@ extension Controller {
         let (doubled, changed) = (watch.doubled, watch.changed)
         watch.checked()
         for device in changed.sorted() where watch.gone.contains(device) && enrolments[device] != nil {
+            // What was taken out leaves nothing behind, also of its end.
+            guard watch.incarnation(of: device) ?? .max > removed[device] ?? 0 else { continue }
             guard let known = try? store.device(device), known.since != clock else { continue }
             let since = known.since.map { "\($0)" } ?? "ever"
             world.fail(.presence, "\(device) has left now, and is shown as gone since \(since)")
@@ -198,7 +200,7 @@ extension Controller {
     }
 
     static let heartbeats = Address.heartbeat.topic(in: SimulatedFleet.id)
-    private static let requests = Address.prefix(of: SimulatedFleet.id) + "control/request/"
+    static let requests = Address.prefix(of: SimulatedFleet.id) + "control/request/"
     private static let responses = Address.prefix(of: SimulatedFleet.id) + "control/response/"
 
     func noteRequest(_ topic: String, _ payload: [UInt8]) {

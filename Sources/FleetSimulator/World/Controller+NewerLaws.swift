@@ -7,7 +7,9 @@ extension Controller {
     func newerWord(in event: ControllerCore.Event) -> String? {
         guard phase != .offline, !isRestoring, case .messages(let messages) = event, let latest = try? store.latest()
         else { return nil }
-        return messages.lazy.compactMap { [self] message in word(in: message, beyond: latest) }.first
+        // What comes behind a request may speak of what that has brought.
+        return messages.prefix { !$0.topic.hasPrefix(Self.requests) }.lazy
+            .compactMap { [self] message in word(in: message, beyond: latest) }.first
     }
 
     private func word(in message: ControllerCore.Message, beyond latest: Revision) -> String? {
