@@ -56,6 +56,30 @@ struct ReadBackTests {
         #expect(try #require(topics.firstIndex(of: auth)) < hello)
     }
 
+    @Test(
+        "nobody is told that all is there before what the broker lacked has come back, also the trust document",
+        arguments: ["config", "trust"])
+    func greetsBehindRepair(what: String) throws {
+        let world = try world()
+        world.online(till)
+        let lost: Address = what == "trust" ? .trust : .desired(.all, mail, .config)
+        world.retained[world.identity.topic(lost)] = nil
+        world.published = []
+        // The broker refuses it, and takes all else.
+        world.dropsDocuments = true
+        world.connect()
+        for _ in 0..<5 { world.pass(seconds: 60) }
+        #expect(world.topics(of: "/heartbeat").count == 6)
+        #expect(world.topics(of: lost.path).count > 1)
+        #expect(world.topics(of: "/hello/").isEmpty)
+        world.dropsDocuments = false
+        world.published = []
+        for _ in 0..<2 { world.pass(seconds: 60) }
+        let topics = world.published.map(\.topic)
+        let hello = try #require(topics.firstIndex(of: world.identity.topic(.hello(till))))
+        #expect(try #require(topics.firstIndex(of: world.identity.topic(lost))) < hello)
+    }
+
     @Test("what is cleared while the controller looks is put back, though it has been seen")
     func clearedMeanwhile() throws {
         let world = try world()

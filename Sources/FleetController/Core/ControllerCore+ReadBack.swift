@@ -48,7 +48,7 @@ extension ControllerCore {
         var count = readBack.foreign.count
         for topic in readBack.foreign.sorted() { turn.publish(topic, [], retain: true) }
         if !readBack.isTrustIntact {
-            turn.publish(identity.topic(.trust), identity.trustWire, retain: true)
+            publishTrust(&turn)
             count += 1
         }
         // What has just been issued is behind the rest of the store, whose revisions are lower.
@@ -70,6 +70,7 @@ extension ControllerCore {
         for (device, presence) in readBack.present { phase.serving?.greet(device, presence) }
         for (device, lost) in readBack.cleared { phase.serving?.ask(device, lost: lost) }
         for message in readBack.deferred { try request(message, &turn) }
+        phase.serving?.awaitRepair()
     }
 
     mutating func publish(_ document: StoredDocument, _ turn: inout Turn) {
@@ -80,7 +81,13 @@ extension ControllerCore {
     private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {
         let isIntact = message.payload == identity.trustWire
         phase.readBack?.isTrustIntact = isIntact
-        if case .serving = phase, !isIntact { turn.publish(message.topic, identity.trustWire, retain: true) }
+        guard case .serving = phase else { return }
+        if isIntact { phase.serving?.came(back: .trust) } else { publishTrust(&turn) }
+    }
+
+    private mutating func publishTrust(_ turn: inout Turn) {
+        phase.serving?.published(.trust)
+        turn.publish(identity.topic(.trust), identity.trustWire, retain: true)
     }
 
     private func compare(_ message: Message, _ address: Address?) throws -> BrokerCopy {

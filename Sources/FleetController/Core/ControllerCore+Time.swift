@@ -98,7 +98,7 @@ extension ControllerCore {
             if !serving.unsaid.isEmpty {
                 next = min(next, (serving.lastMarks ?? turn.now).advanced(bySeconds: Self.marksInterval))
             }
-            if !serving.waiting.isEmpty { next = turn.now }
+            if serving.canGreet { next = turn.now }
         }
         if let refused = schedule.refusedAt { next = min(next, refused.advanced(bySeconds: schedule.refusalPause)) }
         // Also when a reading has failed, of which nothing is heard.
@@ -119,6 +119,11 @@ extension ControllerCore {
     /// Whether the broker has a document is known when it comes back.
     private func publishAgain(_ serving: inout Serving, _ turn: inout Turn) throws {
         for address in serving.overdueEchoes(batches.echoes) {
+            if address == .trust {
+                serving.published(.trust)
+                turn.publish(identity.topic(.trust), identity.trustWire, retain: true)
+                continue
+            }
             guard let document = try store.transaction({ try $0.document(at: address) }) else {
                 serving.came(back: address)
                 continue
@@ -129,7 +134,7 @@ extension ControllerCore {
     }
 
     private mutating func greet(_ serving: inout Serving, _ turn: inout Turn) throws {
-        guard !serving.waiting.isEmpty else { return }
+        guard serving.canGreet else { return }
         let taken = serving.takeWaiting(batches.hellos)
         // Which documents a device is to have is told as of the latest revision that the hello names.
         let (latest, stored) = try store.transaction { transaction in

@@ -46,6 +46,8 @@ struct Serving {
     /// Own publishes below desired/ that have not come back yet, and the heartbeats before each: until it is back what comes
     /// is older.
     private var echoes: [Address: Int] = [:]
+    /// What the broker was found without, until it is back: a hello says that all is there.
+    private var missing: Set<Address> = []
     /// The controller's own marker, said behind each heartbeat.
     let barrier: [UInt8]
     /// Heartbeats behind which it has not come back.
@@ -111,7 +113,18 @@ struct Serving {
     }
 
     mutating func published(_ address: Address) { echoes[address] = beats }
-    mutating func came(back address: Address) { echoes[address] = nil }
+
+    mutating func came(back address: Address) {
+        echoes[address] = nil
+        missing.remove(address)
+    }
+
+    /// All that was published until now mends what the broker held.
+    mutating func awaitRepair() { missing = Set(echoes.keys) }
+
+    /// Whether somebody is to be greeted now.
+    var canGreet: Bool { missing.isEmpty && !waiting.isEmpty }
+
     func isUnderWay(_ address: Address) -> Bool { echoes[address] != nil }
 
     /// Own publishes that have not come back for a heartbeat or two, at most `limit` of them: something was dropped on its
@@ -126,8 +139,10 @@ struct Serving {
         firstTold[device] = nil
     }
 
-    /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted.
+    /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted. While
+    /// the broker may refuse, or have dropped, what mends it, nobody is told that all is there.
     mutating func takeWaiting(_ limit: Int) -> [(device: DeviceID, greeting: Greeting)] {
+        guard canGreet else { return [] }
         let taken = waiting.sorted { $0.key < $1.key }.prefix(limit)
         for (device, greeting) in taken {
             waiting[device] = nil

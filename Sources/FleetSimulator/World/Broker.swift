@@ -211,6 +211,7 @@ final class Broker {
                 reason = Self.notAuthorized
             } else {
                 (connection.client as? Machine)?.checkArrived(topic, payload, retain, on: connection)
+                (connection.client as? Controller)?.repair.isTaken(topic)
                 let isWithSomebody = publish(topic, payload, qos, retain: retain, by: connection.client)
                 reason = isWithSomebody ? 0 : Self.noSubscriber
             }

@@ -57,7 +57,7 @@ extension Controller {
     }
 
     func altered(_ effects: [ControllerCore.Effect]) -> [ControllerCore.Effect] {
-        let isRepair = effects.contains { if case .log(let line) = $0 { line.message == "repaired" } else { false } }
+        let isRepair = repair(in: effects) != nil
         let putBack: [String] = effects.compactMap { effect in
             guard case .log(let line) = effect, line.message.hasPrefix("put back") else { return nil }
             return line.details["topic"].map { "\($0)" }

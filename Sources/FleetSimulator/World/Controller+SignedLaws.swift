@@ -18,7 +18,9 @@ extension Controller {
             let clock = clock(in: payload, at: address)
         else { return }
         checkRevision(of: clock, from: from)
-        if topic == Self.heartbeats, let device = questions.late(of: enrolments, at: world.now) {
+        if topic == Self.heartbeats,
+            let device = questions.late(of: enrolments, isHeld: repair.isUnderWay, at: world.now)
+        {
             world.fail(.ends, "\(device) is not asked again for what was cleared")
         }
         if case .hello(let device) = address,

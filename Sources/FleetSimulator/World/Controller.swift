@@ -75,6 +75,8 @@ final class Controller: BusClient {
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
+    /// What it has published on this connection to mend what the broker held.
+    var repair = Repair()
     /// The requests of this connection that are not answered yet.
     var heard: Set<RandomID> = []
     /// The requests that have come, and those that were done.
@@ -255,11 +257,12 @@ final class Controller: BusClient {
         switch event {
         case .connected:
             phase = .looking
-            (said, heard) = ([], [])
+            (said, heard, repair) = ([], [], Repair())
             watch = PresenceWatch()
             questions = Questions()
         case .disconnected: phase = .offline
         case .messages(let messages):
+            for message in messages { repair.cameBack(message.topic, message.payload) }
             // What a full disk kept from it, it has not heard.
             if isFull { (questions, heard) = (Questions(), []) } else { questions.handled(messages, at: world.now) }
             // One that stops has read no further.
@@ -286,12 +289,23 @@ final class Controller: BusClient {
         }
     }
 
+    /// Where it says that it has published all that the broker lacked.
+    func repair(in effects: [ControllerCore.Effect]) -> Int? {
+        effects.firstIndex { if case .log(let line) = $0 { line.message == "repaired" } else { false } }
+    }
+
     private static func isOfFullDisk(_ text: String) -> Bool { text.contains("disk is full") }
 
     private func perform(_ effects: [ControllerCore.Effect], _ running: Running, _ wasFull: Bool) {
         let before = noted
         let isChanging = effects.contains { effect in
             if case .publish(let topic, _, _) = effect { topic.hasPrefix(Self.documents) } else { false }
+        }
+        if let end = repair(in: effects) {
+            for case .publish(let topic, let payload, true) in effects[..<end]
+            where topic.hasPrefix(Self.documents) && !payload.isEmpty {
+                repair.published(topic, payload)
+            }
         }
         // A full disk of the world takes no transaction at all, also none that only reads.
         if isChanging, !wasFull { checkNoted(before: effects) }
@@ -310,6 +324,12 @@ final class Controller: BusClient {
                 guard let connection else { continue }
                 if isOlder { payload = resaid(payload, topic) { _ in nil } }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
+                repair.replaced(topic, payload)
+                if let missing = repair.missing(in: world.broker.retained),
+                    case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id)
+                {
+                    world.fail(.barrier, "\(device) is told that all is there, and the broker does not have \(missing)")
+                }
                 if world.schedule.broker == .lossy {
                     if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
                     if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id) {

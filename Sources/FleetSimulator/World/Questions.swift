@@ -14,7 +14,7 @@ struct Questions {
     /// The connections of devices that have said themselves that they are there.
     private var present: [DeviceID: RandomID] = [:]
     private var open: [DeviceID: Question] = [:]
-    /// When this connection's first heartbeat went: before it nobody is asked.
+    /// When this connection's first heartbeat went behind which somebody could be greeted: before it nobody is asked.
     private var servesFrom: Int64?
     /// With the next heartbeat at the latest, and one more for a device that is still to have its first hello.
     private static let patience = 2
@@ -55,8 +55,9 @@ struct Questions {
         return open.filter { max($0.value.since, servesFrom) + 65_000 < now }.keys.sorted()
     }
 
-    /// A heartbeat goes. Returns a device that should have been asked before it, if it is still one of the fleet.
-    mutating func late(of fleet: [DeviceID: Int64], at now: Int64) -> DeviceID? {
+    /// A heartbeat goes, and nobody is greeted where that is held back. Returns a device that should have been asked before it, if it is still one of the fleet.
+    mutating func late(of fleet: [DeviceID: Int64], isHeld: Bool, at now: Int64) -> DeviceID? {
+        guard !isHeld else { return nil }
         servesFrom = servesFrom ?? now
         for device in open.keys where present[device] == nil || fleet[device] == nil { open[device] = nil }
         for device in open.keys { open[device]?.beats += 1 }

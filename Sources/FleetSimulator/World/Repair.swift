@@ -1,0 +1,31 @@
+/// What a controller has published to mend what the broker was found to hold: before the broker has it nobody may be told that
+/// all is there.
+struct Repair {
+    /// By their topics: what is to come back, and what the broker has yet to take.
+    private var awaited: [String: [UInt8]] = [:]
+    private var untaken: [String: [UInt8]] = [:]
+
+    mutating func published(_ topic: String, _ payload: [UInt8]) {
+        awaited[topic] = payload
+        untaken[topic] = payload
+    }
+
+    /// Whatever is published there later is to come back in its place.
+    mutating func replaced(_ topic: String, _ payload: [UInt8]) {
+        if awaited[topic] != nil { awaited[topic] = payload }
+    }
+
+    mutating func isTaken(_ topic: String) { untaken[topic] = nil }
+
+    mutating func cameBack(_ topic: String, _ payload: [UInt8]) {
+        if awaited[topic] == payload { awaited[topic] = nil }
+    }
+
+    /// Something that the broker has not taken, and does not have for another reason.
+    func missing(in retained: [String: Broker.Retained]) -> String? {
+        untaken.filter { retained[$0.key]?.payload != $0.value }.keys.min()
+    }
+
+    /// Something has not come back.
+    var isUnderWay: Bool { !awaited.isEmpty }
+}
