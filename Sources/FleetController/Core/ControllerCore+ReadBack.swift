@@ -57,6 +57,7 @@ extension ControllerCore {
             publish(document, &turn)
             count += 1
         }
+        phase.serving?.awaitRepair()
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(issued)"])
         if let presence { turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true) }
         // Statuses come behind the presence that names their apps: now all have come.
@@ -70,7 +71,6 @@ extension ControllerCore {
         for (device, presence) in readBack.present { phase.serving?.greet(device, presence) }
         for (device, lost) in readBack.cleared { phase.serving?.ask(device, lost: lost) }
         for message in readBack.deferred { try request(message, &turn) }
-        phase.serving?.awaitRepair()
     }
 
     mutating func publish(_ document: StoredDocument, _ turn: inout Turn) {

@@ -63,9 +63,12 @@ struct Lane {
     private(set) var last: Int64 = 0
     private var lastAtOnce: Int64 = 0
     var underWay = 0
+    /// Until then nothing has arrived.
+    private(set) var heldUntil: Int64 = 0
 
     /// Nothing that is sent from now on arrives before that time.
     mutating func hold(until time: Int64) {
+        heldUntil = max(heldUntil, time)
         last = max(last, time)
         lastAtOnce = max(lastAtOnce, time)
     }

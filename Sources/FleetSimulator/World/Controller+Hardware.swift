@@ -48,6 +48,7 @@ extension Controller {
         clockOffset += seconds * 1_000
         if (-60..<0).contains(seconds) { beatDelay -= seconds * 1_000 }
         isPunctual = false
+        clockSetAt = world.now
     }
 
     func freeze(for time: Int64, isDead: Bool) {
@@ -82,7 +83,7 @@ extension Controller {
         goOn()
         effectsLeft = nil
         roomLeft = nil
-        clockOffset = max(clockOffset, 0)
+        if clockOffset < 0 { (clockOffset, clockSetAt) = (0, world.now) }
         start(isRestoring: false)
     }
 }

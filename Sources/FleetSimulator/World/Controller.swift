@@ -34,6 +34,8 @@ final class Controller: BusClient {
     /// When it last did so no more, and read what had come meanwhile.
     var wentOnAt: Int64 = 0
     var late: [ControllerCore.Event] = []
+    /// When somebody set its clock last.
+    var clockSetAt: Int64 = -301_000
     /// Its clock was always right.
     var isPunctual = true
     /// How far the store had come, as the home says.
@@ -94,6 +96,7 @@ final class Controller: BusClient {
     /// Since when each device-app is told by the layers that speak to it now.
     var layers = LayersWatch()
     var phase = Phase.offline
+    private(set) var servingSince: Int64 = 0
     /// It was started with --restored, and has not begun its epoch yet.
     private(set) var isRestoring = false
 
@@ -371,7 +374,7 @@ final class Controller: BusClient {
                     isRestoring = false
                     isFromBackUp = false
                 }
-                if line.message == "repaired" { phase = .serving }
+                if line.message == "repaired" { (phase, servingSince) = (.serving, world.now) }
                 if line.level == .error, !(wasFull && Self.isOfFullDisk("\(line.details)")) {
                     world.fail(.total, "the controller logs: \(line.message) \(line.details)")
                 }

@@ -9,6 +9,7 @@ final class Operator: BusClient {
     var name: String { "operator \(number)" }
     private(set) var connection: Connection?
     private var isReady = false
+    private var readySince: Int64 = 0
     private var waiting: [Asked] = []
     private var answers: [RandomID: [UInt8]] = [:]
     /// What was asked for that changes something, and how often the controller had been put back and started then. A
@@ -117,12 +118,30 @@ final class Operator: BusClient {
         case .answered(let result): answered(asked, result)
         case .unanswered(let cause, var mayBeDone):
             if world.fault == .doubtNotTold { mayBeDone = false }
+            checkHopeless(asked, cause)
             world.say(name, "gives up \(asked.verb.rawValue), which \(mayBeDone ? "may be" : "is not") done: \(cause)")
             world.visit("exchange", Self.name(of: cause), mayBeDone ? "may be done" : "not done")
             if !mayBeDone { undone.insert(asked.id) }
             if world.controller.asked[asked.id] != nil { came(asked.id) }
             if let again = asked.again { return again() }
             if !world.isCalm, world.noise.chance(60) { sendAgain(asked) }
+        }
+    }
+
+    /// Nobody gives up while the controller has been there for long, with nothing in between.
+    private func checkHopeless(_ asked: Asked, _ cause: RequestExchange.Cause) {
+        let controller = world.controller
+        guard cause == .noAnswer || cause == .nobodyThere, world.schedule.broker == .honest, isReady, let connection,
+            controller.phase == .serving, controller.isIdle, let other = controller.connection,
+            !connection.isDead, !other.isDead, !world.broker.refuses(user), !world.broker.refuses(controller.user)
+        else { return }
+        let troubles =
+            [connection, other].flatMap { [$0.up.heldUntil, $0.down.heldUntil] } + [
+                asked.until - Self.lifetime, readySince, controller.servingSince, controller.wentOnAt,
+                world.broker.stalledUntil,
+            ]
+        if let last = troubles.max(), world.now - last > 15_000 {
+            world.fail(.ends, "\(name) gives up \(asked.verb.rawValue), and the controller was there all the time")
         }
     }
 
@@ -171,7 +190,7 @@ final class Operator: BusClient {
 
     func subscribed(_ token: Int64, on connection: Connection) {
         guard connection === self.connection else { return }
-        isReady = true
+        (isReady, readySince) = (true, world.now)
         for asked in waiting { handle(.connected, of: asked.id) }
     }
 

@@ -166,15 +166,16 @@ extension Counted {
             if let arrived = controller.watch.arrived[device] {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
             }
-            // A report of an earlier incarnation, shown again, makes it uncertain who is there.
-            if !world.areReportsReplayed, controller.watch.present[device] != nil,
-                let came = controller.watch.presentSince[device]
-            {
-                // It is counted from when the controller has read that.
-                mustBeLate =
-                    try max(came, controller.wentOnAt) + 301_000 <= world.now && isLongAgo(classed.seen)
-                    && controller.lastIssued(to: device, status.app, policy).map(isLongAgo) ?? true
-            }
+        }
+        // A report of an earlier incarnation, shown again, makes it uncertain who is there.
+        if !world.areReportsReplayed, controller.watch.present[device] != nil,
+            let came = controller.watch.presentSince[device]
+        {
+            // It is counted from when the controller has read that. What lies ahead by a clock that was set back excuses nobody.
+            mustBeLate =
+                try max(came, controller.wentOnAt, controller.clockSetAt) + 301_000 <= world.now
+                && isLongAgo(classed.seen)
+                && controller.lastIssued(to: device, status.app, policy).map(isLongAgo) ?? true
         }
         if mayBeLate, controller.watch.heard.contains(device) {
             overdue = overdue.lowerBound + (mustBeLate ? 1 : 0)...overdue.upperBound + 1
