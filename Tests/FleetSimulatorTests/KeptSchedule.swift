@@ -343,5 +343,18 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(167_144, .request(0, .apply(app: 1, .group(0), aspect: 0, variant: 2, isBased: false))),
                     .init(168_978, .enroll(0, isNew: false)), .init(169_435, .reboot(0)),
                 ])),
+        KeptSchedule(
+            what: "what a restored controller has signed again, and the broker has refused, is forgotten by nobody",
+            schedule: Schedule(
+                seed: 35_004_109, devices: 4, apps: 2,
+                steps: [
+                    .init(11, .request(1, .apply(app: 0, .all, aspect: 3, variant: 5, isBased: false))),
+                    .init(40, .crashAgent(0, effects: 5)), .init(303, .backUpController),
+                    .init(303, .refuseSaid(nil, 52_257)), .init(131_244, .setControllerClock(-17_280_000)),
+                    .init(134_005, .unplug(3, 279_391)), .init(134_019, .enroll(0, isNew: false)),
+                    .init(258_675, .putBackController(withFolder: false)),
+                    .init(261_137, .refuseSaid(nil, 4_875)),
+                    .init(571_834, .request(0, .apply(app: 0, .device(1), aspect: 3, variant: 1, isBased: false))),
+                ])),
     ]
 }

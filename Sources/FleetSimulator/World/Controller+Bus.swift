@@ -31,7 +31,21 @@ extension Controller {
     func connected(_ connection: Connection) {}
     func subscribed(_ token: Int64, on connection: Connection) {}
     func refused(on connection: Connection) {
-        if connection === self.connection, world.fault != .refusalsIgnored { handle(.refused) }
+        guard connection === self.connection else { return }
+        checkLeaves(connection)
+        if world.fault != .refusalsIgnored { handle(.refused) }
+    }
+
+    /// What was refused is said again on another connection: the first time in a run, a minute later.
+    private func checkLeaves(_ connection: Connection) {
+        guard let running, refusedRun != runs else { return }
+        refusedRun = runs
+        let time = world.now
+        world.after(125_000) { [unowned self] in
+            guard self.running === running, self.connection === connection, isPunctual, !isStalled, wentOnAt < time
+            else { return }
+            world.fail(.ends, "the broker has refused something, and it is not said again on another connection")
+        }
     }
 
     func lost(_ connection: Connection) {

@@ -34,6 +34,8 @@ final class Controller: BusClient {
     /// When it last did so no more, and read what had come meanwhile.
     var wentOnAt: Int64 = 0
     var late: [ControllerCore.Event] = []
+    /// The run in which the broker has refused something first.
+    var refusedRun: Int?
     /// When somebody set its clock last.
     var clockSetAt: Int64 = -301_000
     /// Its clock was always right.

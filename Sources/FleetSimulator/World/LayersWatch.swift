@@ -36,12 +36,12 @@ struct LayersWatch {
         reported = [:]
     }
 
-    /// Since when it is so, as far as operators know, and when it was seen at the latest.
-    mutating func since(_ status: Status, at now: Timestamp) -> (told: Timestamp?, seen: Timestamp) {
+    /// Since when it is so, as far as operators know, and when it was seen: not in their order, if somebody has set the clock.
+    mutating func since(_ status: Status, at now: Timestamp) -> (told: Timestamp?, seen: [Timestamp]) {
         let place = Place(device: status.device, app: status.app)
         if reported[place]?.incarnation != status.order.incarnation {
             reported[place] = (status.order.incarnation, now)
         }
-        return (known[place]?.told, [known[place]?.seen, reported[place]?.at].compactMap(\.self).max() ?? now)
+        return (known[place]?.told, [known[place]?.seen, reported[place]?.at].compactMap(\.self))
     }
 }

@@ -164,5 +164,6 @@ extension Machine {
             post(.message(topic: Address.hello(id).topic(in: SimulatedFleet.id), payload: hello))
         }
         post(.message(topic: topic, payload: payload))
+        if case .hello? = address { greeting = .message(topic: topic, payload: payload) }
     }
 }

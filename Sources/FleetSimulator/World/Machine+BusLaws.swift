@@ -68,18 +68,37 @@ extension Machine {
 
     /// Who says on one connection that it is there on another is never said to be gone: no will is of that name.
     private func checkNamed(_ topic: String, _ payload: [UInt8], on connection: Connection) {
-        let named: RandomID? =
-            switch Address(topic: topic, in: SimulatedFleet.id) {
-            case .presence: (try? Presence(json: payload, limit: Presence.maximumSize))?.connection
-            case .barrier: (try? BarrierMarker(json: payload, limit: 1_024))?.connection
-            default: nil
-            }
+        let named: RandomID?
+        switch Address(topic: topic, in: SimulatedFleet.id) {
+        case .presence:
+            let said = try? Presence(json: payload, limit: Presence.maximumSize)
+            if let said { checkReported(said) }
+            named = said?.connection
+        case .barrier: named = (try? BarrierMarker(json: payload, limit: 1_024))?.connection
+        default: named = nil
+        }
         // Most messages are neither: nothing else is parsed for them.
         guard let named, let will = connection.will,
             let will = try? Presence(json: will.payload, limit: Presence.maximumSize)
         else { return }
         if named != will.connection {
             world.fail(.presence, "\(name) says \(topic) of connection \(named) on \(will.connection)")
+        }
+    }
+
+    /// What a presence says to have been reported is there before it: otherwise all is asked for again.
+    private func checkReported(_ said: Presence) {
+        guard said.state == .online, world.schedule.broker == .honest, !wasPutBack, !world.broker.refuses(user) else {
+            return
+        }
+        for app in said.apps {
+            guard let sequence = app.reported else { continue }
+            let told = ReportOrder(incarnation: said.incarnation, boot: said.boot, sequence: sequence)
+            let topic = Address.reply(id, app.id, .status).topic(in: SimulatedFleet.id)
+            if watch.arrived[topic].map({ $0 < told }) ?? true {
+                world.fail(
+                    .order, "\(name) says that it has reported \(told) of \(app.id), and the broker has not had it")
+            }
         }
     }
 

@@ -67,6 +67,7 @@ final class Machine: BusClient {
     var connection: Connection? {
         didSet {
             isEstablished = false
+            greeting = nil
             outbox = Outbox()
         }
     }
@@ -75,6 +76,8 @@ final class Machine: BusClient {
     var outbox = Outbox()
     /// On this connection: all its apps, and what has become of them since.
     var hasReported = false
+    /// The controller's last word to this device on this connection: it may come twice.
+    var greeting: DeviceEvent?
     // The link
     var links: [Int64: AppProcess] = [:]
     var lastLink: Int64 = 0
@@ -183,8 +186,9 @@ final class Machine: BusClient {
         if unwritten != nil { return later { $0.stop() } }
         world.say(name, "the agent is asked to end")
         closeLinks()
-        // What has come from the broker with the signal may be looked at behind it.
-        let messages = inbox.filter { if case .message = $0 { true } else { false } }
+        // What has come from the broker with the signal may be looked at behind it, a greeting once more.
+        var messages = inbox.filter { if case .message = $0 { true } else { false } }
+        if let greeting, world.noise.chance(30) { messages.append(greeting) }
         let isFirst = world.noise.chance(30)
         if world.fault != .endNotAnnounced { work(isFirst ? [.stopping] + messages : inbox + [.stopping]) }
         // It goes when that is done, however long the disk takes.

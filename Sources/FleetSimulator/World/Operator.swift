@@ -133,7 +133,8 @@ final class Operator: BusClient {
         let controller = world.controller
         guard cause == .noAnswer || cause == .nobodyThere, world.schedule.broker == .honest, isReady, let connection,
             controller.phase == .serving, controller.isIdle, let other = controller.connection,
-            !connection.isDead, !other.isDead, !world.broker.refuses(user), !world.broker.refuses(controller.user)
+            [connection, other].allSatisfy({ $0.isBrokerThere && !$0.isDead }), !world.broker.refuses(user),
+            !world.broker.refuses(controller.user)
         else { return }
         let troubles =
             [connection, other].flatMap { [$0.up.heldUntil, $0.down.heldUntil] } + [

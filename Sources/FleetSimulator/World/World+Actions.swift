@@ -42,7 +42,15 @@ extension World {
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
         case .stopAgent(let device): machines[device].stop()
-        case .unplug(let device, let time): machines[device].unplug(for: time)
+        case .unplug(let device, let time):
+            machines[device].unplug(for: time)
+            // Now and then somebody sets its clock meanwhile.
+            var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+            guard any.chance(10) else { return }
+            let seconds: Int64 = [-60, 60, 120, 3_600][any.below(4)]
+            after(Int64(any.below(Int(time)))) { [unowned self] in
+                if !isCalm { machines[device].setClock(by: seconds) }
+            }
         case .freeze(let device, let time, let isDead): machines[device].freeze(for: time, isDead: isDead)
         case .freezeController(let time, let isDead): controller.freeze(for: time, isDead: isDead)
         case .refuse(let device, let app): machines[device].refuse(machines[device].apps[app].id)

@@ -156,10 +156,10 @@ extension Counted {
             // A retirement that is taken back, at whatever layer, is news as well. Of a layer that says nothing any more, it is
             // to those whose layer it was.
             if mayBeLate, policy == .auth {
-                let said = try controller.lastIssued(to: device, status.app, .auth) {
+                let said = try controller.issued(to: device, status.app, .auth) {
                     $0.value != nil || $0.address == .desired(.all, status.app, .auth)
                 }
-                mayBeLate = said.map(isLongAgo) ?? true
+                mayBeLate = said.max().map(isLongAgo) ?? true
             }
             // An operator may have been answered at the second time only.
             mayBeLate = mayBeLate && classed.told.map { isLongAgo($0.advanced(bySeconds: -120)) } ?? true
@@ -174,8 +174,8 @@ extension Counted {
             // It is counted from when the controller has read that. What lies ahead by a clock that was set back excuses nobody.
             mustBeLate =
                 try max(came, controller.wentOnAt, controller.clockSetAt) + 301_000 <= world.now
-                && isLongAgo(classed.seen)
-                && controller.lastIssued(to: device, status.app, policy).map(isLongAgo) ?? true
+                && classed.seen.allSatisfy(isLongAgo)
+                && controller.issued(to: device, status.app, policy).allSatisfy(isLongAgo)
         }
         if mayBeLate, controller.watch.heard.contains(device) {
             overdue = overdue.lowerBound + (mustBeLate ? 1 : 0)...overdue.upperBound + 1
@@ -192,15 +192,15 @@ extension Counted {
 }
 
 extension Controller {
-    /// When something about a policy was last said, or taken back, on a layer that may speak to a device.
-    fileprivate func lastIssued(
+    /// When something about a policy was said, or taken back, on a layer that may speak to a device.
+    fileprivate func issued(
         to device: DeviceID, _ app: AppID, _ policy: Policy, where isMeant: (FleetStore.Wish) -> Bool = { _ in true }
-    ) throws -> Timestamp? {
-        guard let aspect = policy.aspect else { return nil }
+    ) throws -> [Timestamp] {
+        guard let aspect = policy.aspect else { return [] }
         let layers: [Layer] = try [.all, .device(device)] + store.groups(of: device).map { .group($0) }
         let addresses = Set(layers.map { Address.desired($0, app, aspect) })
         return try store.wishes().filter { addresses.contains($0.address) && isMeant($0) }
             .compactMap { try DesiredDocument(payload: SignedDocument(wire: $0.wire).payload, in: SimulatedFleet.id) }
-            .map(\.issuedAt).max()
+            .map(\.issuedAt)
     }
 }

@@ -130,7 +130,10 @@ final class World {
         for _ in 0..<2 { queue.add(Int64(any.below(Int(end)))) { [unowned self] in checkCounts() } }
         // Much may happen while its delegate is gone.
         if let absentee, any.chance(50) {
-            queue.add(Int64(any.below(Int(end)))) { if absentee.wasReady { absentee.turnAway() } }
+            let time = Int64(any.below(Int(end)))
+            queue.add(time) { if absentee.wasReady { absentee.turnAway() } }
+            // Its agent comes back to it meanwhile.
+            if any.chance(50) { queue.add(time + Int64(any.below(10_000))) { absentee.machine.kill() } }
         }
         pass(until: end)
         checkCounts()
