@@ -48,7 +48,7 @@ extension ControllerCore {
         var count = readBack.foreign.count
         for topic in readBack.foreign.sorted() { turn.publish(topic, [], retain: true) }
         if !readBack.isTrustIntact {
-            publishTrust(&turn)
+            publish(identity.trustWire, at: .trust, &turn)
             count += 1
         }
         // What has just been issued is behind the rest of the store, whose revisions are lower.
@@ -74,20 +74,19 @@ extension ControllerCore {
     }
 
     mutating func publish(_ document: StoredDocument, _ turn: inout Turn) {
-        phase.serving?.published(document.address)
-        turn.publish(identity.topic(document.address), document.wire, retain: true)
+        publish(document.wire, at: document.address, &turn)
+    }
+
+    private mutating func publish(_ wire: [UInt8], at address: Address, _ turn: inout Turn) {
+        phase.serving?.published(address)
+        turn.publish(identity.topic(address), wire, retain: true)
     }
 
     private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {
         let isIntact = message.payload == identity.trustWire
         phase.readBack?.isTrustIntact = isIntact
         guard case .serving = phase else { return }
-        if isIntact { phase.serving?.came(back: .trust) } else { publishTrust(&turn) }
-    }
-
-    private mutating func publishTrust(_ turn: inout Turn) {
-        phase.serving?.published(.trust)
-        turn.publish(identity.topic(.trust), identity.trustWire, retain: true)
+        if isIntact { phase.serving?.came(back: .trust) } else { publish(identity.trustWire, at: .trust, &turn) }
     }
 
     private func compare(_ message: Message, _ address: Address?) throws -> BrokerCopy {

@@ -119,17 +119,15 @@ extension ControllerCore {
     /// Whether the broker has a document is known when it comes back.
     private func publishAgain(_ serving: inout Serving, _ turn: inout Turn) throws {
         for address in serving.overdueEchoes(batches.echoes) {
-            if address == .trust {
-                serving.published(.trust)
-                turn.publish(identity.topic(.trust), identity.trustWire, retain: true)
-                continue
-            }
-            guard let document = try store.transaction({ try $0.document(at: address) }) else {
+            let wire =
+                try address == .trust
+                ? identity.trustWire : store.transaction { try $0.document(at: address) }?.wire
+            guard let wire else {
                 serving.came(back: address)
                 continue
             }
             serving.published(address)
-            turn.publish(identity.topic(address), document.wire, retain: true)
+            turn.publish(identity.topic(address), wire, retain: true)
         }
     }
 

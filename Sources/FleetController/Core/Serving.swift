@@ -122,7 +122,7 @@ struct Serving {
     /// All that was published until now mends what the broker held.
     mutating func awaitRepair() { missing = Set(echoes.keys) }
 
-    /// Whether somebody is to be greeted now.
+    /// Whether somebody is to be greeted now: while the broker may have refused what mends it, nobody is told that all is there.
     var canGreet: Bool { missing.isEmpty && !waiting.isEmpty }
 
     func isUnderWay(_ address: Address) -> Bool { echoes[address] != nil }
@@ -139,10 +139,8 @@ struct Serving {
         firstTold[device] = nil
     }
 
-    /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted. While
-    /// the broker may refuse, or have dropped, what mends it, nobody is told that all is there.
+    /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted.
     mutating func takeWaiting(_ limit: Int) -> [(device: DeviceID, greeting: Greeting)] {
-        guard canGreet else { return [] }
         let taken = waiting.sorted { $0.key < $1.key }.prefix(limit)
         for (device, greeting) in taken {
             waiting[device] = nil

@@ -55,7 +55,8 @@ struct Questions {
         return open.filter { max($0.value.since, servesFrom) + 65_000 < now }.keys.sorted()
     }
 
-    /// A heartbeat goes, and nobody is greeted where that is held back. Returns a device that should have been asked before it, if it is still one of the fleet.
+    /// A heartbeat goes, and nobody is greeted where that is held back. Returns a device that should have been asked before it,
+    /// if it is still one of the fleet.
     mutating func late(of fleet: [DeviceID: Int64], isHeld: Bool, at now: Int64) -> DeviceID? {
         guard !isHeld else { return nil }
         servesFrom = servesFrom ?? now
