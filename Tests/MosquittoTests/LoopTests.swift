@@ -48,6 +48,41 @@ struct LoopTests {
         }
     }
 
+    @Test("what arrives together is handed over first, then closures run that handlers gave meanwhile")
+    func together() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker()
+            let loop = try fixture.loop()
+            let publisher = try fixture.client("publisher", of: broker, on: fixture.loop())
+            try await publisher.connect()
+            let subscribed = AsyncStream.makeStream(of: Void.self)
+            let seen = AsyncStream.makeStream(of: String.self)
+            for index in 0..<3 {
+                let client = try loop.makeClient(options("d\(index)", of: broker)) { client, event in
+                    switch event {
+                    case .connected: #expect(throws: Never.self) { try client.subscribe(to: ["all"]) }
+                    case .subscribed: subscribed.continuation.yield()
+                    case .message:
+                        seen.continuation.yield("message")
+                        loop.execute { seen.continuation.yield("closure") }
+                    default: break
+                    }
+                }
+                client.start()
+            }
+            let subscriptions = subscribed.stream
+            try await within(.seconds(20), "three subscriptions") { for await _ in subscriptions.prefix(3) {} }
+            let isPublished = Atomic(false)
+            loop.execute { while !isPublished.load(ordering: .acquiring) { usleep(1_000) } }
+            // The broker answers when it has written to all three.
+            try await publisher.publish("to all", to: "all")
+            isPublished.store(true, ordering: .releasing)
+            let stream = seen.stream
+            let order = try await within { await stream.prefix(6).reduce(into: []) { $0.append($1) } }
+            #expect(order == Array(repeating: "message", count: 3) + Array(repeating: "closure", count: 3))
+        }
+    }
+
     @Test("many concurrent publishes each get one answer, within the window that the client keeps")
     func concurrentPublishes() async throws {
         try await withFixture { fixture in

@@ -11,6 +11,8 @@ actor LoadLoop {
     private var devices: [SimulatedDevice] = []
     /// What each device's connections are called.
     private var names: [ConnectionName] = []
+    /// The devices that have something to publish.
+    private var publishing: [SimulatedDevice] = []
     private var isLeaving = false
     private var started = 0
     private var startedAt: UInt64 = 0
@@ -87,6 +89,7 @@ actor LoadLoop {
         isLeaving = true
         for device in devices {
             device.handle(.stopping)
+            device.publish()
             device.client?.close()
         }
     }
@@ -138,7 +141,7 @@ actor LoadLoop {
     private func handle(_ event: LoopClient.Event, _ client: LoopClient, of index: Int) {
         let name = names[index]
         devices[index].handle(event) { name.value }
-        schedule(index)
+        served(index)
         if case .connected = event, let time = plan.flapping.connected?.draw(using: &meter.generator) {
             let time = Duration.nanoseconds(Int64(time * 1e9))
             loop.schedule(after: time) { [self] in assumeIsolated { $0.cut(client, after: time, of: index) } }
@@ -168,7 +171,22 @@ actor LoadLoop {
 
     private func handle(_ event: DeviceEvent, of index: Int) {
         devices[index].handle(event)
+        served(index)
+    }
+
+    private func served(_ index: Int) {
         schedule(index)
+        let device = devices[index]
+        guard !device.isToPublish, device.canPublish else { return }
+        device.isToPublish = true
+        publishing.append(device)
+        if publishing.count == 1 { loop.execute { [self] in assumeIsolated { $0.publish() } } }
+    }
+
+    /// What devices have to say, behind all that arrived together: see ``EventLoop``.
+    private func publish() {
+        for device in publishing { device.publish() }
+        publishing.removeAll(keepingCapacity: true)
     }
 
     /// Sets the time for what apps say later, and for the core's next tick.

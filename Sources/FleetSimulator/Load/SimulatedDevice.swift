@@ -16,6 +16,8 @@ final class SimulatedDevice {
 
     private var core: DeviceCore
     var client: LoopClient?
+    /// Whether its loop knows that it has something to publish.
+    var isToPublish = false
     /// The running time that a timer is set for.
     private var wakesAt: Int64?
     private(set) var delayed: [Delayed] = []
@@ -94,8 +96,10 @@ final class SimulatedDevice {
         let now = Now.system
         core.handle(event, at: now)
         settle(at: now)
-        flush()
     }
+
+    /// Whether something is to be published, and may be now.
+    var canPublish: Bool { !outbox.isEmpty && client?.hasRoom == true }
 
     /// The time for what apps say later, and for a tick, is set by whoever calls this.
     func takeDelayed() -> [Delayed] {
@@ -177,7 +181,9 @@ final class SimulatedDevice {
         }
     }
 
-    private func flush() {
+    /// Publishes what has come together.
+    func publish() {
+        isToPublish = false
         guard let client else { return }
         while client.hasRoom, let next = outbox.next() {
             do {
@@ -201,7 +207,6 @@ final class SimulatedDevice {
             meter.counters.statuses += 1
             if !code.isError { reported(app, answered) }
         }
-        if !outbox.isEmpty { flush() }
     }
 
     private func reported(_ app: Int, _ answered: SimulatedApp.Answered?) {

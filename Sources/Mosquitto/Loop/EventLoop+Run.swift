@@ -8,7 +8,7 @@ extension EventLoop {
     func run() {
         threadID.store(SystemThread.current, ordering: .relaxed)
         while isNeeded() {
-            let pause = core.rush.pause(at: Self.now())
+            let pause = hasJobs ? 0 : core.rush.pause(at: Self.now())
             if pause > 0 { poller.waitForWake(milliseconds: pause) }
             poller.wait(into: &core.ready, milliseconds: timeout())
             let ready = core.ready
@@ -17,9 +17,9 @@ extension EventLoop {
                     poller.clearWake()
                 } else if let client = core.clients.client(for: item.key) {
                     client.pump(item.events, isAlone: ready.count == 1)
-                    deliver()
                 }
             }
+            deliver()
             runInbox()
             let now = Self.now()
             while let work = core.timers.popDue(now: now) {
@@ -80,8 +80,10 @@ extension EventLoop {
         }
     }
 
+    private var hasJobs: Bool { inbox.withLock { !$0.jobs.isEmpty } }
+
     private func timeout() -> Int32 {
-        if inbox.withLock({ !$0.jobs.isEmpty }) { return 0 }
+        if hasJobs { return 0 }
         var next = core.clients.isEmpty ? UInt64.max : core.nextSweep
         if let due = core.timers.nextDue { next = min(next, due) }
         if next == .max { return -1 }

@@ -7,6 +7,10 @@ internal import Synchronization
 /// never nested, so that they need no locks among themselves, and must not block. A loop is also a `SerialExecutor`: an
 /// actor that names it as its own can be entered from a handler with `assumeIsolated`, without a hop.
 ///
+/// What has arrived for several clients is read for all of them first and handed over then; closures that their handlers
+/// give to `execute` come behind all of it. A program with many clients so does each of its steps for many in a row, for
+/// which a processor fetches its instructions once.
+///
 /// A loop runs until `shutdown()`, and is not freed before.
 public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop thread's alone
     /// What belongs to the loop's thread.
@@ -87,7 +91,7 @@ public final class EventLoop: @unchecked Sendable {  // safe: `core` is the loop
         guard first else { return }
         if finished {
             runAfterwards()
-        } else {
+        } else if !isCurrent {
             poller.wake()
         }
     }
