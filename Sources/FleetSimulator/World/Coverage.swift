@@ -29,7 +29,7 @@ package final class Coverage {
         case certain
     }
 
-    private var counts: [Transition: Int] = [:]
+    private(set) var counts: [Transition: Int] = [:]
 
     package init() {}
 
@@ -37,7 +37,7 @@ package final class Coverage {
         counts[Transition(part, what, place), default: 0] += 1
     }
 
-    func add(_ other: Coverage) { counts.merge(other.counts) { $0 + $1 } }
+    func add(_ other: [Transition: Int]) { counts.merge(other) { $0 + $1 } }
 
     /// What should have been reachable, and was not visited.
     package var unvisited: [String] { Self.expected.filter { counts[$0] == nil }.map(\.description) }

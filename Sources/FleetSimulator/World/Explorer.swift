@@ -40,11 +40,16 @@ package struct Explorer: Sendable {
             var failed: [(seed: UInt64, violation: Violation)] = []
             var next = 0
             var ran = 0
+            var visited: [Coverage.Transition: Int] = [:]
+            var error: (any Error)?
         }
         let end = ContinuousClock.now + time
         let progress = Mutex(Progress())
-        let workshops = try (0..<threads).map { _ in Bench(try Workshop(fleet), coverage == nil ? nil : Coverage()) }
-        DispatchQueue.concurrentPerform(iterations: threads) { thread in
+        let isCounting = coverage != nil
+        DispatchQueue.concurrentPerform(iterations: threads) { _ in
+            let visited = isCounting ? Coverage() : nil
+            let workshop: Workshop
+            do { workshop = try Workshop(fleet) } catch { return progress.withLock { $0.error = error } }
             while true {
                 let range: Range<Int>? = progress.withLock { progress in
                     guard progress.next < count, progress.failed.count < limit, ContinuousClock.now < end else {
@@ -54,11 +59,10 @@ package struct Explorer: Sendable {
                     progress.next = min(count, start + 4)
                     return start..<progress.next
                 }
-                guard let range else { return }
+                guard let range else { break }
                 for index in range {
-                    let bench = workshops[thread]
                     let failure = violation(
-                        of: Schedule(seed: seed &+ UInt64(index), theme: theme), bench.workshop, bench.coverage)
+                        of: Schedule(seed: seed &+ UInt64(index), theme: theme), workshop, visited)
                     progress.withLock { progress in
                         progress.ran += 1
                         let failed = failure.map { (seed: seed &+ UInt64(index), violation: $0) }
@@ -67,19 +71,12 @@ package struct Explorer: Sendable {
                     }
                 }
             }
+            if let counts = visited?.counts { progress.withLock { $0.visited.merge(counts) { $0 + $1 } } }
         }
-        for bench in workshops { if let counts = bench.coverage { coverage?.add(counts) } }
         let result = progress.withLock { $0 }
+        if let error = result.error { throw error }
+        coverage?.add(result.visited)
         return (result.failed.sorted { $0.seed < $1.seed }, result.ran)
-    }
-
-    private final class Bench: @unchecked Sendable {  // safe: each is used by one thread
-        let workshop: Workshop
-        let coverage: Coverage?
-        init(_ workshop: Workshop, _ coverage: Coverage?) {
-            self.workshop = workshop
-            self.coverage = coverage
-        }
     }
 
     private func violation(

@@ -46,7 +46,7 @@ final class Machine: BusClient {
     var effectsLeft: Int?
     var isDiskFull = false
     var fullUntil: Int64 = 0
-    private var inbox: [DeviceEvent] = []
+    var inbox: [DeviceEvent] = []
     private var isWorkDue = false
     var wake = WakeTime()
     var clocks = DeviceClocks()
@@ -55,7 +55,7 @@ final class Machine: BusClient {
     var isStalled = false
     /// What is to be done when the disk has taken a transaction: the agent decides nothing meanwhile, and its client of the
     /// broker goes on.
-    private var unwritten: ArraySlice<DeviceEffect>?
+    var unwritten: ArraySlice<DeviceEffect>?
     /// When that was decided, and for which connection, by its name.
     private var decidedAt: Int64 = 0
     private var decidedFor: RandomID?
@@ -98,7 +98,7 @@ final class Machine: BusClient {
     /// Its agent is older than the controller, and does not know all of its values.
     let older: OlderReader?
     /// What each run of the agent makes its nonces from.
-    private var secrets = SplitMix64(seed: 0)
+    var secrets = SplitMix64(seed: 0)
 
     init(_ number: Int, _ world: World) throws {
         self.number = number
@@ -150,94 +150,6 @@ final class Machine: BusClient {
     /// How long it has run in all its boots.
     var runningTime: Int64 { watch.earlierBoots + clocks.uptime(at: world.now) }
 
-    // MARK: The agent's process
-
-    func startAgent() {
-        guard core == nil, isOn, !isGone else { return }
-        do {
-            run += 1
-            goOn()
-            watch.records = disk.state.apps
-            watch.refusals = []
-            for (address, wire) in disk.state.documents { watch.noteAuthorization(address, wire) }
-            let signatures =
-                world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked
-            core = try DeviceCore(
-                enrollment: enrollment, agentVersion: SimulatedFleet.agent, state: disk.state,
-                secret: .random(using: &secrets),
-                signatures: signatures, keepingEvents: world.eventLimit, at: clock)
-            if let difference = try disk.difference() { world.fail(.sameStore, "\(name): \(difference)") }
-            tidyKeys()
-            checkStart()
-            world.say(name, "the agent starts")
-            work([.tick])
-            connect()
-        } catch {
-            world.fail(.total, "\(name): the agent does not start: \(error)")
-        }
-    }
-
-    func kill() { crash(isRestarting: true) }
-
-    /// The agent is asked to end: it says goodbye, and goes when that has been said.
-    func stop() {
-        // What stands still hears no signal.
-        guard core != nil, !isStalled else { return }
-        if unwritten != nil { return later { $0.stop() } }
-        world.say(name, "the agent is asked to end")
-        closeLinks()
-        // What has come from the broker with the signal may be looked at behind it, a greeting once more.
-        var messages = inbox.filter { if case .message = $0 { true } else { false } }
-        if let greeting, world.noise.chance(30) { messages.append(greeting) }
-        let isFirst = world.noise.chance(30)
-        if world.fault != .endNotAnnounced { work(isFirst ? [.stopping] + messages : inbox + [.stopping]) }
-        // It goes when that is done, however long the disk takes.
-        if let effects = unwritten {
-            unwritten = nil
-            perform(effects, isStored: true)
-        }
-        inbox = []
-        guard let core else { return }
-        checkEnd(core)
-        flush(isLast: true)
-        if let connection {
-            self.connection = nil
-            let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
-            let (isSaid, boot) = (watch.bus.isPresent, core.state.boot)
-            world.broker.leave(connection) { [unowned self] in
-                guard !world.broker.refuses(user) else { return }
-                if hasReported { checkSilent(boot) }
-                guard isSaid, let said = world.broker.retained[topic]?.payload,
-                    let presence = try? Presence(json: said, limit: Presence.maximumSize), presence.state == .online
-                else { return }
-                world.fail(.presence, "\(name) has left in good order, and is said to be online")
-            }
-        }
-        crash(isRestarting: true)
-    }
-
-    func crash(isRestarting: Bool) {
-        guard core != nil else { return }
-        world.say(name, "the agent is gone")
-        core = nil
-        run += 1
-        inbox = []
-        dues = Dues()
-        watch.died()
-        watch.forgetUnstored()
-        wake = WakeTime()
-        effectsLeft = nil
-        if let effects = unwritten { watch.unsaid(effects) }
-        unwritten = nil
-        closeLinks()
-        if let connection {
-            self.connection = nil
-            world.broker.cut(connection, noticedAfter: world.noise.chance(70) ? 0 : world.noise.milliseconds(1...5_000))
-        }
-        guard isRestarting else { return }
-        world.after(world.isCalm ? 50 : world.noise.milliseconds(10...4_000)) { [unowned self] in startAgent() }
-    }
-
     func post(_ event: DeviceEvent) {
         guard core != nil, world.fault == nil || !isDropped(event) else { return }
         inbox.append(event)
@@ -256,7 +168,7 @@ final class Machine: BusClient {
         }
     }
 
-    private func work(_ events: [DeviceEvent]) {
+    func work(_ events: [DeviceEvent]) {
         guard core != nil else { return }
         let now = clock
         for event in events {
@@ -306,7 +218,7 @@ final class Machine: BusClient {
         }
     }
 
-    private func perform(_ effects: ArraySlice<DeviceEffect>, isStored: Bool) {
+    func perform(_ effects: ArraySlice<DeviceEffect>, isStored: Bool) {
         let run = run
         var isStored = isStored
         for (index, effect) in zip(effects.indices, effects) {
