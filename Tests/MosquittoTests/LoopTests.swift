@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Synchronization
 import TestSupport
@@ -72,11 +73,13 @@ struct LoopTests {
             }
             let subscriptions = subscribed.stream
             try await within(.seconds(20), "three subscriptions") { for await _ in subscriptions.prefix(3) {} }
-            let isPublished = Atomic(false)
-            loop.execute { while !isPublished.load(ordering: .acquiring) { usleep(1_000) } }
-            // The broker answers when it has written to all three.
-            try await publisher.publish("to all", to: "all")
-            isPublished.store(true, ordering: .releasing)
+            let published = DispatchSemaphore(value: 0)
+            loop.execute { published.wait() }
+            do {
+                defer { published.signal() }
+                // The broker answers when it has written to all three.
+                try await publisher.publish("to all", to: "all")
+            }
             let stream = seen.stream
             let order = try await within { await stream.prefix(6).reduce(into: []) { $0.append($1) } }
             #expect(order == Array(repeating: "message", count: 3) + Array(repeating: "closure", count: 3))

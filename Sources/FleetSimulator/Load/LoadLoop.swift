@@ -174,6 +174,7 @@ actor LoadLoop {
         served(index)
     }
 
+    /// Sees to what the device is to do by itself later, and to what it has to say now.
     private func served(_ index: Int) {
         schedule(index)
         let device = devices[index]

@@ -52,9 +52,9 @@ package struct Explorer: Sendable {
             do { workshop = try Workshop(fleet) } catch { return progress.withLock { $0.error = error } }
             while true {
                 let range: Range<Int>? = progress.withLock { progress in
-                    guard progress.next < count, progress.failed.count < limit, ContinuousClock.now < end else {
-                        return nil
-                    }
+                    guard progress.next < count, progress.failed.count < limit, progress.error == nil,
+                        ContinuousClock.now < end
+                    else { return nil }
                     let start = progress.next
                     progress.next = min(count, start + 4)
                     return start..<progress.next

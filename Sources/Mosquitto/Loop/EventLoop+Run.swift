@@ -8,8 +8,8 @@ extension EventLoop {
     func run() {
         threadID.store(SystemThread.current, ordering: .relaxed)
         while isNeeded() {
-            let pause = hasJobs ? 0 : core.rush.pause(at: Self.now())
-            if pause > 0 { poller.waitForWake(milliseconds: pause) }
+            let pause = core.rush.pause(at: Self.now())
+            if pause > 0, !hasJobs { poller.waitForWake(milliseconds: pause) }
             poller.wait(into: &core.ready, milliseconds: timeout())
             let ready = core.ready
             for item in ready {
