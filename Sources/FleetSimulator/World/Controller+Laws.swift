@@ -296,7 +296,8 @@ extension Controller {
         let enrolled = world.machines.compactMap { machine in
             (try? store.device(machine.id))?.enrolled.map { (machine.id, $0) }
         }
-        let spoken = world.machines.compactMap { machine in
+        // What the home has not (any more) is out of the fleet, whichever removal is the last to say so.
+        let spoken = world.machines.filter { enrolments[$0.id] != nil }.compactMap { machine in
             (try? store.device(machine.id)).map { (machine.id, $0.incarnation) }
         }
         return DesiredModel.Standing(

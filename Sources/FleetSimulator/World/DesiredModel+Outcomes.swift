@@ -7,8 +7,8 @@ extension DesiredModel {
         let asked: Controller.Asked
         /// The newest revision of each document, tombstones included.
         let revisions: [Address: Int64]
-        /// The newest incarnation of each device that the store knows from the home, the one that has spoken, and the newest
-        /// that there was.
+        /// The newest incarnation of each device that the store knows from the home, the one that has spoken where the home
+        /// has the device, and the newest that there was.
         let enrolled: [DeviceID: Int64]
         let spoken: [DeviceID: Int64]
         let given: [DeviceID: Int64]
