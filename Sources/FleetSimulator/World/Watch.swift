@@ -150,6 +150,7 @@ struct Watch {
             for (address, clock) in app.levelClocks {
                 levelTimes.receive(clock.change, at: address, running: nil)
                 guard clock.isCodeAccepted else { continue }
+                codes.insert(app.id)
                 wishes.typed.insert(LevelWishes.Key(app: app.id, address: address, change: clock.change))
             }
         }
