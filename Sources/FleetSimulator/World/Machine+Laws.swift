@@ -226,6 +226,25 @@ extension Machine {
         }
     }
 
+    /// While the documents of new groups are on their way, those of the groups before go on deciding.
+    private func checkMove(_ app: AppRecord, was old: AppRecord) {
+        // What is deleted and comes again in one moment waits for certainty.
+        guard watch.isAlone, let core, core.membership != core.state.groups else { return }
+        for policy in Policy.allCases {
+            guard case .desired(.group(let group), _, _)? = old[policy].source, core.state.groups.contains(group),
+                let source = old[policy].source, core.signedDocuments[source] != nil, app.latch == nil
+            else { continue }
+            switch app[policy].source {
+            case nil, .desired(.all, _, _)?:
+                world.fail(
+                    .continues,
+                    "\(name)/\(app.id): \(policy.rawValue) of \(group) ends before the documents of other groups are here"
+                )
+            default: break
+            }
+        }
+    }
+
     /// An attempt's time says since when it stands so.
     private func checkAttemptTimes(_ app: AppRecord, was old: AppRecord?) {
         for policy in Policy.allCases {
@@ -264,6 +283,7 @@ extension Machine {
         visit(old, app)
         checkOutOfContact(app, was: old)
         if watch.isAlone { checkUnreadable(app, was: old) }
+        checkMove(app, was: old)
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {

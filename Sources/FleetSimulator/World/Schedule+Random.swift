@@ -107,6 +107,7 @@ private struct Mixture {
     private var aspect: Int?
     private(set) var pauses = 2
     private(set) var isLayered = false
+    private var isAway = false
 
     init(seed: UInt64, theme: Schedule.Theme?) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
@@ -125,7 +126,7 @@ private struct Mixture {
         if random.chance(50) { pauses = 12 }
         switch theme {
         case .layers: isLayered = true
-        case .away: (aspect, pauses) = (3, 12)
+        case .away: (isAway, pauses) = (true, 12)
         case .levels: aspect = 4
         default: break
         }
@@ -138,8 +139,15 @@ private struct Mixture {
 
     func aspect(_ random: inout SplitMix64) -> Int {
         let any = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4][random.below(11)]
+        // Limits are for apps that are authorized.
+        if isAway { return random.chance(60) ? 3 : 0 }
         guard let aspect, random.chance(80) else { return any }
         return aspect
+    }
+
+    func variant(of aspect: Int, _ random: inout SplitMix64) -> Int {
+        let any = random.below(6)
+        return isAway && aspect == 0 ? [0, 1, 2, 0, 3, 5][any] : any
     }
 }
 
@@ -259,7 +267,9 @@ extension Change {
         switch random.below(20) {
         case 0..<14:
             let aspect = mixture.aspect(&random)
-            self = .apply(app: app, place, aspect: aspect, variant: random.below(6), isBased: random.chance(15))
+            self = .apply(
+                app: app, place, aspect: aspect, variant: mixture.variant(of: aspect, &random),
+                isBased: random.chance(15))
         case 14..<16: self = .delete(app: app, place)
         case 16..<19:
             self = .group(

@@ -20,7 +20,10 @@ extension World {
         case .crashApp(let device, let app): machines[device].apps[app].crash()
         case .reinstallApp(let device, let app): machines[device].apps[app].reinstall()
         case .answer(let device, let app): machines[device].apps[app].answerAgain()
-        case .attempt(let device, let app): machines[device].apps[app].attempt()
+        case .attempt(let device, let app):
+            // Where few are kept, more than these.
+            let attempts = requestLimit < 10 ? 1 + noise.below(2 * requestLimit + 2) : 1
+            for _ in 0..<attempts { machines[device].apps[app].attempt() }
         case .retire(let device, let app): machines[device].apps[app].retire()
         case .cutDevice(let device, let delay): machines[device].cut(noticedAfter: delay)
         case .cutController(let delay): controller.cut(noticedAfter: delay)
