@@ -46,7 +46,10 @@ extension Controller {
 
     func setClock(by seconds: Int64) {
         clockOffset += seconds * 1_000
-        if (-60..<0).contains(seconds) { beatDelay -= seconds * 1_000 }
+        if (-60..<0).contains(seconds) {
+            beatDelay -= seconds * 1_000
+            clockSetBack -= seconds * 1_000
+        }
         isPunctual = false
         clockSetAt = world.now
     }

@@ -38,6 +38,8 @@ final class Controller: BusClient {
     var refusedRun: Int?
     /// When somebody set its clock last.
     var clockSetAt: Int64 = -301_000
+    /// By how many milliseconds it was set back in all, where that was less than what makes anything late.
+    var clockSetBack: Int64 = 0
     /// Its clock was always right.
     var isPunctual = true
     /// How far the store had come, as the home says.

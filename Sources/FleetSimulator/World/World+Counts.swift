@@ -171,9 +171,11 @@ extension Counted {
         if !world.areReportsReplayed, controller.watch.present[device] != nil,
             let came = controller.watch.presentSince[device]
         {
-            // It is counted from when the controller has read that. What lies ahead by a clock that was set back excuses nobody.
+            // It is counted from when the controller has read that. What lies ahead by a clock that was set back excuses nobody,
+            // but for as long as that was.
+            let setAt = controller.clockSetAt + controller.clockSetBack
             mustBeLate =
-                try max(came, controller.wentOnAt, controller.clockSetAt) + 301_000 <= world.now
+                try max(came, controller.wentOnAt, setAt) + 301_000 <= world.now
                 && classed.seen.allSatisfy(isLongAgo)
                 && controller.issued(to: device, status.app, policy).allSatisfy(isLongAgo)
         }
