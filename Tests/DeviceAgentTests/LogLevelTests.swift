@@ -185,6 +185,55 @@ struct LogLevelTests {
         #expect(try device.status(mail).logLevel == .status)
     }
 
+    @Test("whoever types the code of a level has it at once, also before it is certain that the level still stands")
+    func typedEarly() throws {
+        // python3 -c 'import hashlib; print(hashlib.scrypt(b"2468", salt=b"saltsalt", n=16, r=1, p=1, dklen=32).hex(" "))'
+        let hash: [UInt8] = [
+            0x14, 0xad, 0x63, 0x20, 0xf7, 0x69, 0x51, 0xba, 0xd4, 0x9f, 0xb1, 0x0d, 0x87, 0x40, 0xbd, 0xbb,
+            0xcf, 0x54, 0x98, 0x14, 0xc0, 0x03, 0x03, 0xee, 0x26, 0x52, 0xdb, 0xbc, 0x93, 0x67, 0xf7, 0xcd,
+        ]
+        let code = DebugCode(salt: Array("saltsalt".utf8), hash: hash, n: 16, r: 1, p: 1)
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        let all = Address.desired(.all, mail, .logLevel)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, code: code)))
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.connect()
+        try device.publish(all, device.fleet.document(all, .level(LogLevelWish(level: .verbose, code: code))))
+        try device.handle(.frame(link, .code(mail, "1357")))
+        #expect(try device.status(mail).logLevel == .status)
+        try device.handle(.frame(link, .code(mail, "2468")))
+        #expect(device.frames.last == .codeResult(true))
+        #expect(try device.status(mail).logLevel == .verbose)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .applied)
+    }
+
+    @Test("a level that waits for certainty is not said to be applied, though another one has ended meanwhile")
+    func waitsForCertainty() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let (all, own) = (
+            Address.desired(.all, mail, .logLevel), Address.desired(.device(device.device), mail, .logLevel)
+        )
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info)))
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.connect()
+        let debug = try device.fleet.document(own, .level(LogLevelWish(level: .debug)))
+        try device.publish(own, debug)
+        try device.publish(all, device.fleet.document(all, .tombstone))
+        #expect(try device.status(mail).logLevel == .status)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .pending)
+        try device.disconnect()
+        device.isControllerThere = true
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .debug)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .applied)
+    }
+
     @Test("a change of another layer is told as policy, though the deciding document has expired")
     func why() throws {
         var device = try TestDevice()

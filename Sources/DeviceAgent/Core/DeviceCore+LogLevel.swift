@@ -9,6 +9,8 @@ extension DeviceCore {
         var until: Timestamp?
         /// Whether the level in force needed a code.
         var isByCode = false
+        /// Whether that was the deciding document's. Whoever types a code has it from somebody who has confirmed the level.
+        var isTyped = false
         /// The first document that waits for its code, and the code.
         var awaiting: (address: Address, code: DebugCode)?
     }
@@ -36,7 +38,7 @@ extension DeviceCore {
             if isOver {
                 next = LevelDecision(decision: Decision(expired: current))
                 isEnding = true
-            } else if !next.decision.value.isTightening(of: current.value) {
+            } else if !next.isTyped, !next.decision.value.isTightening(of: current.value) {
                 return
             }
         }
@@ -84,7 +86,6 @@ extension DeviceCore {
                 if clock.isOver || app.isSelfRetired {
                     clock.said = nil
                 } else if wish.neededCode == nil || clock.isCodeAccepted {
-                    // Whoever types a code has it from somebody who has confirmed the level.
                     let isStricter = own.level < app.logLevel || own.isWithin(clock.said)
                     if isCertain || clock.isCodeAccepted || isStricter { clock.said = own }
                 } else if clock.said?.level.isSensitive == true {
@@ -108,18 +109,24 @@ extension DeviceCore {
             let wish = document.levelWish
             let code = clock.isOver || clock.isCodeAccepted ? nil : wish?.neededCode
             if index == 0 {
-                if wish == nil {
+                if let wish {
+                    if clock.isOver {
+                        result.decision.outcome = .expired
+                    } else if code != nil {
+                        result.decision.outcome = .awaitingCode
+                    } else if clock.said != AppRecord.LevelClock.Said(wish, from: clock.start) {
+                        // It waits for certainty.
+                        result.decision.outcome = .pending
+                    }
+                } else {
                     result.decision.problem = value.problems[.logLevel] ?? "not understood"
-                } else if clock.isOver {
-                    result.decision.outcome = .expired
-                } else if code != nil {
-                    result.decision.outcome = .awaitingCode
                 }
             }
             if let code { result.awaiting = result.awaiting ?? (document.address, code) }
             guard let said = clock.said else { continue }
             result.decision.value = .logLevel(said.level)
             result.isByCode = clock.isCodeAccepted && wish?.neededCode != nil
+            result.isTyped = result.isByCode && index == 0
             let left = said.end.map {
                 Timestamp(milliseconds: now.wall.milliseconds + $0 - state.running.total)
             }

@@ -14,6 +14,8 @@ extension Machine {
             guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app) else {
                 continue
             }
+            // Whose document is gone is no more than what another one says, until it is certain which does.
+            if core.signedDocuments[key.address] == nil, !watch.bus.isStillCertain(app.id) { continue }
             let isSetLately = world.now < (clocks.wallSetAt ?? 0) + 3_000
             if let end = document.wish.notAfter, clock.wall > end.advanced(bySeconds: 3), !isSetLately,
                 app.logLevel > .status || watch.bus.isStillCertain(app.id)
@@ -60,6 +62,11 @@ extension Machine {
             if watch.wishes.typed.contains(key) { watch.wishes.taken.insert(key) }
         } else if watch.wishes.taken.contains(key), !world.controller.wasPutBack {
             world.fail(.codes, "\(name)/\(app.id): its code was typed, and it waits for it again")
+        }
+        if now.attempt.outcome == .applied, app.logLevel != document.wish.level, !world.controller.wasPutBack {
+            world.fail(
+                .summary,
+                "\(name)/\(app.id): it logs at \(app.logLevel), and \(document.wish.level) is said to be applied")
         }
         if watch.wishes.documents[key.address] == nil {
             watch.levelTimes.end(of: app.id)

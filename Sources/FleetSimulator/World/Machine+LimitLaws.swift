@@ -92,8 +92,9 @@ extension Machine {
         let later = (watch.authorizations[app.id] ?? [:]).filter { $0.key > before.change }
         // Released by a document, it may retire the app of its own account in the same moment.
         let isReleased = later.values.contains { $0 != .retired }
+        let retired = isReleased ? watch.authorizations[app.id] ?? [:] : later
         let isByDocument =
-            app.latch.map { $0.reason == .policy ? later[$0.change] == .retired : isReleased } ?? isReleased
+            app.latch.map { $0.reason == .policy ? retired[$0.change] == .retired : isReleased } ?? isReleased
         guard !isByDocument else { return }
         let now = app.latch.map { "by \($0.change)" } ?? "not"
         world.fail(.latched, "\(name)/\(app.id): retired by \(before.change), now \(now)")
@@ -143,12 +144,15 @@ extension Machine {
         guard !world.controller.wasPutBack, !wasPutBack, app.authState == .retired, app.authReason == .policy,
             app[.auth].problem == nil, let core
         else { return }
-        for address in core.signedDocuments.keys {
+        for (address, wire) in core.signedDocuments {
             guard case .desired(let layer, app.id, .auth) = address, let change = watch.changes[address],
                 watch.authorizations[app.id]?[change] == .retired,
                 app.latch.map({ $0.change < change }) ?? true
             else { continue }
             if case .group(let group) = layer, !core.state.groups.contains(group) { continue }
+            // What takes its place in this moment is not stored yet.
+            let document = try? DesiredDocument(payload: SignedDocument(wire: wire).payload, in: SimulatedFleet.id)
+            if document?.change != change { continue }
             let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
             world.fail(.latched, "\(name)/\(app.id): retired by \(address.path), changed at \(change), and \(latch)")
         }

@@ -29,7 +29,8 @@ extension Machine {
             }
         }
         for case .event(let event) in changes {
-            guard case .logLevel(let change) = event.body, change.why == .expired, !wasPutBack,
+            // One that was two may have a level of a document that has been replaced since.
+            guard case .logLevel(let change) = event.body, change.why == .expired, !wasPutBack, oneSince == 1,
                 !watch.wishes.mayExpire(for: change.header.app)
             else { continue }
             world.fail(.kept, "\(name)/\(change.header.app): its level is told to have expired, and none is for a time")
