@@ -208,6 +208,26 @@ struct DeviceTests {
         #expect(try lost(world) == [[.statuses]])
     }
 
+    @Test("what a device is to be told is kept while nobody may be greeted, also when it says again that it is there")
+    func lostWhileRepairing() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        world.retained[world.identity.topic(.desired(.all, mail, .config))] = nil
+        world.dropsDocuments = true
+        world.connect()
+        let connection = RandomID.random()
+        for reported in [1, 1, nil] as [Int64?] {
+            world.online(
+                till, connection: connection,
+                apps: [Presence.App(id: mail, sdk: "1.0", implements: [], reported: reported)])
+        }
+        #expect(try lost(world).isEmpty)
+        world.dropsDocuments = false
+        for _ in 0..<2 { world.pass(seconds: 60) }
+        #expect(try lost(world) == [[.statuses]])
+    }
+
     @Test("a device that is there says again what somebody has cleared; one that was taken out does not")
     func cleared() throws {
         let world = try World()

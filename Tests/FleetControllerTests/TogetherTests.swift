@@ -99,6 +99,24 @@ struct TogetherTests {
         #expect(try SignedDocument(wire: wire).isSigned(by: next.publicKey))
     }
 
+    @Test("a damaged database ends it, and nobody hears of what had come with the request that has found it")
+    func damaged() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"0"}}"#)
+        try world.store.transaction { try $0.run("UPDATE documents SET path = 'nowhere'") }
+        world.store.forgetCaches()
+        world.published = []
+        world.handle(
+            .messages([
+                request(.apply, config("com.example.notes", "1"), "first", world),
+                request(.policies, "{}", "second", world),
+            ]))
+        #expect(world.stopped?.contains("nowhere") == true)
+        #expect(world.published.allSatisfy { $0.topic == world.identity.topic(.presence(.controller)) })
+        #expect(try world.store.latest().number == 1)
+    }
+
     @Test("what a full disk has refused is not done when its message comes a second time")
     func fullThenRepeated() throws {
         let world = try World()

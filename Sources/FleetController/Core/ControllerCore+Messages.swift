@@ -15,8 +15,10 @@ extension ControllerCore {
         let before = (phase, answers, schedule, rivals, isRestoring, areSignaturesTrusted, turn.effects)
         do {
             try store.together { try take(messages, &turn) }
-        } catch is FleetStore.NotTogether {
+        } catch {
+            // Nothing of it has happened, whatever has failed.
             (phase, answers, schedule, rivals, isRestoring, areSignaturesTrusted, turn.effects) = before
+            guard error is FleetStore.NotTogether else { throw error }
             try take(messages, &turn)
         }
     }

@@ -83,7 +83,12 @@ struct Serving {
                 return
             }
         }
+        let before = waiting[device]
         waiting[device] = Greeting(presence)
+        // What that was to be told, nobody tells it again in this round.
+        guard let before, before.connection == presence.connection else { return }
+        waiting[device]?.lost = before.lost
+        waiting[device]?.apps = before.apps
     }
 
     /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are

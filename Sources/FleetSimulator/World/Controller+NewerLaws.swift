@@ -3,12 +3,14 @@ import FleetProtocol
 
 /// What tells a controller that it was put back, or that it is not the only one.
 extension Controller {
+    private static let marker = Address.barrier(.controller).topic(in: SimulatedFleet.id)
+
     /// The first word of a device about a revision that this controller has never given out, if the next event holds one.
     func newerWord(in event: ControllerCore.Event) -> String? {
         guard phase != .offline, !isRestoring, case .messages(let messages) = event, let latest = try? store.latest()
         else { return nil }
-        // What comes behind a request may speak of what that has brought.
-        return messages.prefix { !$0.topic.hasPrefix(Self.requests) }.lazy
+        // What comes behind a request may speak of what that has brought; or those have that were deferred until the own marker.
+        return messages.prefix { !$0.topic.hasPrefix(Self.requests) && $0.topic != Self.marker }.lazy
             .compactMap { [self] message in word(in: message, beyond: latest) }.first
     }
 

@@ -9,6 +9,11 @@ package struct Schedule: Hashable, Sendable {
             self.at = at
             self.action = action
         }
+
+        /// The controller's clock is set by more than what tombstones live.
+        fileprivate var outlivesTombstones: Bool {
+            if case .setControllerClock(let seconds) = action { abs(seconds) > 91 * 86_400 } else { false }
+        }
     }
 
     /// Decides everything that the steps leave open: delays, answers of apps, random names.
@@ -28,8 +33,8 @@ package struct Schedule: Hashable, Sendable {
     }
 
     var lastsDays: Bool { steps.contains { $0.at > 86_400_000 } }
-    /// Tombstones live for half a day.
-    var forgetsTombstones: Bool { lastsDays && seed % 2 == 0 }
+    /// Tombstones live for half a day, or a clock that was set goes beyond their 91 days.
+    var forgetsTombstones: Bool { lastsDays && (seed % 2 == 0 || steps.contains(where: \.outlivesTombstones)) }
 
     package init(seed: UInt64, devices: Int, apps: Int, broker: Manners = .honest, steps: [Step]) {
         self.seed = seed
