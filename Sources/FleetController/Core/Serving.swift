@@ -74,21 +74,16 @@ struct Serving {
     /// A device says that it is there, and its connection has a hello. One that says so again behind a later heartbeat may
     /// have missed that, and has another: one a heartbeat at most, for it says so too when it answers.
     mutating func greet(_ device: DeviceID, _ presence: Presence) {
+        if waiting[device]?.connection == presence.connection {
+            // What it is to be told stays: nobody tells it again in this round.
+            if let nonce = presence.nonce { waiting[device]?.nonce = nonce }
+            return
+        }
         if let had = greeted[device], had.connection == presence.connection {
             let asks = presence.nonce != nil && presence.nonce != had.nonce
-            guard asks || had.beats < beats, waiting[device] == nil else {
-                if waiting[device]?.connection == presence.connection, let nonce = presence.nonce {
-                    waiting[device]?.nonce = nonce
-                }
-                return
-            }
+            guard asks || had.beats < beats, waiting[device] == nil else { return }
         }
-        let before = waiting[device]
         waiting[device] = Greeting(presence)
-        // What that was to be told, nobody tells it again in this round.
-        guard let before, before.connection == presence.connection else { return }
-        waiting[device]?.lost = before.lost
-        waiting[device]?.apps = before.apps
     }
 
     /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are

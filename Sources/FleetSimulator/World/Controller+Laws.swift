@@ -111,6 +111,18 @@ extension Presence {
 }
 
 extension Controller {
+    /// An operator was answered that this is changed.
+    func promised(_ change: ChangeResponse, basedOn: (address: Address, revision: Int64)?) {
+        // An answer that was under way while a backup was put back speaks of what is lost with the rest.
+        let latest = (try? store.latest().number) ?? 0
+        for result in change.results where result.isChanged && result.revision <= latest {
+            let address = Address.desired(result.layer, result.app, result.aspect)
+            promises[address] = max(promises[address] ?? 0, result.revision)
+            answered[address, default: []].insert(result.revision)
+            if let basedOn, basedOn.address == address { based.append((address, basedOn.revision, result.revision)) }
+        }
+    }
+
     /// What was made from a revision that somebody else had replaced by then was refused.
     func checkBases() {
         for change in based {

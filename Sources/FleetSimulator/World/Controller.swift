@@ -225,17 +225,6 @@ final class Controller: BusClient {
         }
     }
 
-    func promised(_ change: ChangeResponse, basedOn: (address: Address, revision: Int64)?) {
-        // An answer that was under way while a backup was put back speaks of what is lost with the rest.
-        let latest = (try? store.latest().number) ?? 0
-        for result in change.results where result.isChanged && result.revision <= latest {
-            let address = Address.desired(result.layer, result.app, result.aspect)
-            promises[address] = max(promises[address] ?? 0, result.revision)
-            answered[address, default: []].insert(result.revision)
-            if let basedOn, basedOn.address == address { based.append((address, basedOn.revision, result.revision)) }
-        }
-    }
-
     func handle(_ event: ControllerCore.Event) {
         guard let running else { return }
         guard !isStalled else { return late.append(event) }
