@@ -1,5 +1,6 @@
 import FleetProtocol
 import Foundation
+import Mosquitto
 import Synchronization
 import TestSupport
 import Testing
@@ -98,6 +99,37 @@ struct BenchTests {
         #expect(traffic.replySize == samples.status.wire.count)
         #expect(traffic.requestSize == samples.signed.wire.count)
         #expect(try FloorTraffic(.bare, apps: 3).filters(of: 0).map(\.count) == [3])
+    }
+
+    @Test("a floor greets everybody, also when more are there than may be answered at once")
+    func greetings() async throws {
+        try await withFixture { fixture in
+            let broker = try await fixture.broker(["max_queued_messages 100000"])
+            let traffic = try FloorTraffic(.equalBytes, apps: 1)
+            let devices = 3_000
+            let loop = try EventLoop(name: "devices")
+            fixture.onEnd { await loop.shutdown() }
+            let options = ClientOptions(host: broker.host, port: broker.port, clientID: "devices")
+            let client = try MQTTClient(options, on: loop)
+            fixture.onEnd { await client.close() }
+            try await client.connect()
+            try await client.subscribe(to: [traffic.prefix + "control/hello/+"], qos: .atMostOnce)
+            for index in 0..<devices {
+                try await client.publish("online", to: traffic.presence(of: index), retain: true)
+            }
+            let driver = try FloorDriver(traffic, devices: devices)
+            fixture.onEnd { await driver.end() }
+            try await driver.connect(port: broker.port)
+            let greeted = try await within(.seconds(30), "every hello") {
+                var topics: Set<String> = []
+                for try await message in client.messages {
+                    topics.insert(message.topic)
+                    if topics.count == devices { break }
+                }
+                return topics
+            }
+            #expect(greeted == Set((0..<devices).map(traffic.hello(to:))))
+        }
     }
 
     private func number(_ value: JSONValue?) -> Double? {

@@ -25,6 +25,8 @@ final class LinkConnection: ChannelDuplexHandler {
     /// Frames that are not dealt with yet, and whether more may be read once they are.
     private var waiting = 0
     private var isReadHeld = false
+    /// What it is told of the screen once it reads on: nothing is kept of what was so in between.
+    private var isActive: Bool?
 
     enum Change { case registered, ended }
 
@@ -72,6 +74,7 @@ final class LinkConnection: ChannelDuplexHandler {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         readOn()
+        tellActivity()
         context.fireChannelWritabilityChanged()
     }
 
@@ -79,6 +82,19 @@ final class LinkConnection: ChannelDuplexHandler {
         guard isReadHeld, waiting < Self.maximumWaiting / 2, let context, context.channel.isWritable else { return }
         isReadHeld = false
         context.read()
+    }
+
+    /// The agent takes the screen, or has given it back.
+    func tell(isActive: Bool) {
+        self.isActive = isActive
+        tellActivity()
+    }
+
+    private func tellActivity() {
+        guard let isActive, !isOver, let context, context.channel.isWritable else { return }
+        self.isActive = nil
+        let line = AgentFrame.activity(isActive: isActive).json + [UInt8(ascii: "\n")]
+        context.writeAndFlush(NIOAny(ByteBuffer(bytes: line)), promise: nil)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -90,10 +90,10 @@ final class LinkServer: Sendable {
         channel.writeAndFlush(ByteBuffer(bytes: frame.json + [UInt8(ascii: "\n")]), promise: nil)
     }
 
-    func broadcast(_ frame: AgentFrame) {
-        let buffer = ByteBuffer(bytes: frame.json + [UInt8(ascii: "\n")])
-        for channel in state.withLock({ $0.links.values.map(\.channel) }) {
-            channel.writeAndFlush(buffer, promise: nil)
+    /// Tells every connection that the agent takes the screen, or has given it back.
+    func tell(isActive: Bool) {
+        for open in state.withLock({ Array($0.links.values) }) {
+            open.channel.eventLoop.execute { open.connection.value.tell(isActive: isActive) }
         }
     }
 

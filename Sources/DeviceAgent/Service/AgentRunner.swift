@@ -149,8 +149,8 @@ final class AgentRunner: Sendable {
         }
         guard !isFull else { return done(false) }
         displayQueue.async { [self] in
-            parts.links.broadcast(.activity(isActive: false))
-            defer { parts.links.broadcast(.activity(isActive: true)) }
+            parts.links.tell(isActive: false)
+            defer { parts.links.tell(isActive: true) }
             do {
                 done(try DisplayCommand(words: command).show(text) { [self] in displays.withLock { $0 -= 1 } })
             } catch {

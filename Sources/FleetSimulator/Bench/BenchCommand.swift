@@ -1,5 +1,6 @@
 import ArgumentParser
 import FleetProtocol
+import Foundation
 import Glibc
 
 /// `fleet-sim bench`: what the bus does on this machine, next to what the machine can do.
@@ -28,7 +29,7 @@ struct BenchCommand: AsyncParsableCommand {
               apply      a whole `fleetctl apply` for all at --rows devices
               collector  statuses per second into a store of --rows, next to raw writes
               decode     nanoseconds per message of the codecs
-              all        all of these
+              all        all of these, also behind one that fails
               smoke      all of them, small: fails on loss, doubles, disorder, system calls
 
             EXAMPLES
@@ -103,10 +104,16 @@ struct BenchCommand: AsyncParsableCommand {
         let isWrong = try await untilEndSignal { () async throws -> Bool in
             var isWrong = false
             for (scenario, settings) in scenarios {
-                for var report in try await Self.run(scenario, settings) {
-                    if isSmoke { report.broken = BenchSmoke.broken(report) }
-                    show(output == .json ? report.value.jsonText : report.line)
-                    isWrong = isWrong || report.isWrong
+                do {
+                    for var report in try await Self.run(scenario, settings) {
+                        if isSmoke { report.broken = BenchSmoke.broken(report) }
+                        show(output == .json ? report.value.jsonText : report.line)
+                        isWrong = isWrong || report.isWrong
+                    }
+                } catch {
+                    guard scenarios.count > 1, !Task.isCancelled else { throw error }
+                    FileHandle.standardError.write(Data("error: \(scenario.rawValue): \(error)\n".utf8))
+                    isWrong = true
                 }
             }
             return isWrong

@@ -24,6 +24,8 @@ actor FloorDriver {
     private var result = Result()
     private var lastReply: UInt64 = 0
     private var generator = SplitMix64(seed: 1)
+    /// Where hellos are due: a storm brings more presences than may be answered at once.
+    private var ungreeted: ArraySlice<String> = []
     /// Replies to be outstanding, and where to the next request goes; nil without a closed loop.
     private var closed: (outstanding: Int, toAll: Bool)?
     private var request: [UInt8]
@@ -40,11 +42,7 @@ actor FloorDriver {
     func connect(port: UInt16) async throws {
         publisher = try loop.makeClient(ClientOptions(host: "127.0.0.1", port: port, clientID: "driver-publisher")) {
             [self] client, event in
-            guard case .connected = event else { return }
-            assumeIsolated { driver in
-                driver.connected += 1
-                driver.retain(by: client)
-            }
+            assumeIsolated { $0.publish(event, client) }
         }
         collector = try loop.makeClient(ClientOptions(host: "127.0.0.1", port: port, clientID: "driver-collector")) {
             [self] client, event in
@@ -53,6 +51,17 @@ actor FloorDriver {
         publisher?.start()
         collector?.start()
         try await poll("the floor's driver", for: .seconds(10)) { connected == 1 && subscribed == 1 }
+    }
+
+    private func publish(_ event: LoopClient.Event, _ client: LoopClient) {
+        switch event {
+        case .connected:
+            connected += 1
+            retain(by: client)
+            greet()
+        case .published: greet()
+        case .connecting, .subscribed, .message, .unsubscribed, .disconnected: break
+        }
     }
 
     /// What a controller keeps on the bus for all.
@@ -92,9 +101,15 @@ actor FloorDriver {
     private func greet(_ message: Message) {
         guard message.payload.first == UInt8(ascii: "o") else { return }  // A will.
         let name = message.topic.utf8.dropFirst(traffic.prefix.utf8.count + "presence/".utf8.count)
+        ungreeted.append(traffic.prefix + "control/hello/" + String(decoding: Array(name), as: UTF8.self))
+        greet()
+    }
+
+    private func greet() {
         let body = [UInt8](repeating: UInt8(ascii: "h"), count: traffic.helloSize)
-        let topic = traffic.prefix + "control/hello/" + String(decoding: Array(name), as: UTF8.self)
-        _ = try? publisher?.publish(body, to: topic)
+        while let publisher, publisher.hasRoom, let topic = ungreeted.popFirst() {
+            _ = try? publisher.publish(body, to: topic)
+        }
     }
 
     // MARK: Runs

@@ -117,6 +117,8 @@ extension Controller {
         let latest = (try? store.latest().number) ?? 0
         for result in change.results where result.isChanged && result.revision <= latest {
             let address = Address.desired(result.layer, result.app, result.aspect)
+            // Its number was given out again since, to another.
+            if let change = desired.changes[result.revision], change.address != address { continue }
             promises[address] = max(promises[address] ?? 0, result.revision)
             answered[address, default: []].insert(result.revision)
             if let basedOn, basedOn.address == address { based.append((address, basedOn.revision, result.revision)) }
@@ -237,6 +239,7 @@ extension Controller {
             guard let response = try? Response(json: payload, limit: Response.maximumSize),
                 let request = asked[response.id]
             else { continue }
+            let isDone = desired.isDone(response.id)
             do {
                 if let standing, let problem = try desired.problem(in: response, standing) {
                     world.fail(.answered, problem)
@@ -257,7 +260,7 @@ extension Controller {
             } catch {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
-            guard case .success(let answer, _) = response.result, done.insert(response.id).inserted else { continue }
+            guard !isDone, case .success(let answer, _) = response.result else { continue }
             if request.verb == .enroll, effects.count(where: Self.isResponse) == 1 {
                 try? checkFloors(answer, for: DeviceRequest(json: request.body, limit: Request.maximumSize).device)
             }

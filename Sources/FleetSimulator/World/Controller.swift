@@ -85,9 +85,8 @@ final class Controller: BusClient {
     var repair = Repair()
     /// The requests of this connection that are not answered yet.
     var heard: Set<RandomID> = []
-    /// The requests that have come, and those that were done.
+    /// The requests that have come.
     var asked: [RandomID: Asked] = [:]
-    var done: Set<RandomID> = []
     /// Where the newest report of each device-app stands that its store has had.
     var orders: [FleetStore.DeviceApp: ReportOrder] = [:]
     /// Through which incarnation each device was taken out of the fleet, as operators were answered.

@@ -121,6 +121,8 @@ struct DesiredModel {
         return nil
     }
 
+    func isDone(_ id: RandomID) -> Bool { done.contains(id) }
+
     /// Whether somebody was told what became of it.
     func isAnswered(_ id: RandomID) -> Bool { done.contains(id) || refused.contains(id) }
 

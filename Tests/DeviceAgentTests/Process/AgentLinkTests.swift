@@ -196,6 +196,36 @@ struct AgentLinkTests {
         }
     }
 
+    @Test("an app that does not read costs nothing while others show texts, and hears in the end how it is")
+    func activityUnread() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            agent.members["displayCommand"] = #"["/bin/true"]"#
+            try agent.write()
+            _ = try await agent.start(fixture)
+            let (deaf, client) = (try LinkClient(agent.socket), try LinkClient(agent.socket))
+            deaf.register(notes)
+            client.register(mail)
+            let texts = 3_000
+            for number in 1...texts {
+                client.send(.display(id: Int64(number), text: "x"))
+                var isShown = false
+                while !isShown, let frame = try await client.next() {
+                    if case .displayed(Int64(number), true) = frame { isShown = true }
+                }
+            }
+            deaf.send(.display(id: 0, text: "the last"))
+            var (heard, last): (Int, Bool?) = (0, nil)
+            var isShown = false
+            while !isShown || last != true, let frame = try await deaf.next() {
+                if case .activity(let isActive) = frame { (heard, last) = (heard + 1, isActive) }
+                if case .displayed(0, _) = frame { isShown = true }
+            }
+            #expect(last == true)
+            #expect(heard < texts, "of \(2 * texts) changes only those are kept that the connection holds")
+        }
+    }
+
     @Test("a display command that does not read its text harms nobody")
     func displayCommand() async throws {
         try await withFixture { fixture in
