@@ -146,9 +146,10 @@ final class LinkConnection: ChannelDuplexHandler {
     }
 
     private func refuse(_ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext) {
-        logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(message)"])
-        isOver = true
+        // It may quote what anybody on this machine has said.
         let text = Text.printable(message, limit: 500)
+        logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(text)"])
+        isOver = true
         let bytes = AgentFrame.refused(code, message: text).json + [UInt8(ascii: "\n")]
         context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
         context.close(promise: nil)

@@ -17,10 +17,11 @@ final class AgentRunner: Sendable {
     private let parts = Mutex<Parts?>(nil)
     private let failed: @Sendable (any Error) -> Void
     private let displayQueue = DispatchQueue(label: "fleet-agent.display")
-    private let displays = Mutex(0)
     /// Texts that wait for the screen, and commands of which something still runs; beyond it none is shown.
-    private static let maximumDisplays = 16
+    private let displays = Slots(16)
     private let codeQueue = DispatchQueue(label: "fleet-agent.code")
+    /// Codes that wait to be compared, which takes a while; beyond it none is right.
+    private let codes = Slots(16)
 
     private struct State {
         var core: DeviceCore
@@ -132,7 +133,11 @@ final class AgentRunner: Sendable {
                 parts.inbox.add(.displayed(link, id: id, isShown))
             }
         case .checkCode(let check, let text, let code):
-            codeQueue.async { parts.inbox.add(.codeChecked(check, isRight: code.matches(text))) }
+            guard codes.take() else { return parts.links.send(.codeResult(false), to: check.link) }
+            codeQueue.async { [self] in
+                parts.inbox.add(.codeChecked(check, isRight: code.matches(text)))
+                codes.giveBack()
+            }
         case .log(let entry): log(entry)
         }
     }
@@ -140,19 +145,16 @@ final class AgentRunner: Sendable {
     /// Shows a text to the person at the device. A display command takes the screen while it runs.
     private func display(_ text: String, _ parts: Parts, done: @escaping @Sendable (Bool) -> Void) {
         guard let command = configuration.displayCommand, let program = command.first else {
-            logger.notice("message for the person at this device", metadata: ["text": "\(text)"])
-            return done(true)
+            let line = Text.printable(text.replacing("\n", with: " "), limit: Link.maximumText)
+            logger.notice("message for the person at this device", metadata: ["text": "\(line)"])
+            return done(logger.logLevel <= .notice)
         }
-        let isFull = displays.withLock { displays in
-            if displays < Self.maximumDisplays { displays += 1 } else { return true }
-            return false
-        }
-        guard !isFull else { return done(false) }
+        guard displays.take() else { return done(false) }
         displayQueue.async { [self] in
             parts.links.tell(isActive: false)
             defer { parts.links.tell(isActive: true) }
             do {
-                done(try DisplayCommand(words: command).show(text) { [self] in displays.withLock { $0 -= 1 } })
+                done(try DisplayCommand(words: command).show(text) { [self] in displays.giveBack() })
             } catch {
                 logger.error("the display command failed", metadata: ["command": "\(program)", "reason": "\(error)"])
                 done(false)
@@ -171,7 +173,7 @@ final class AgentRunner: Sendable {
             }
         var metadata: Logger.Metadata = [:]
         metadata["app"] = entry.app.map { "\($0)" }
-        metadata["detail"] = entry.detail.map { "\($0)" }
+        metadata["detail"] = entry.detail.map { "\(Text.printable($0))" }
         logger.log(level: level, "\(entry.message)", metadata: metadata)
     }
 }
@@ -187,4 +189,21 @@ extension DebugCode {
             zip(bytes, hash).reduce(UInt8(bytes.count ^ hash.count)) { $0 | ($1.0 ^ $1.1) } == 0
         }
     }
+}
+
+/// So many may be under way at a time.
+private final class Slots: Sendable {
+    private let left: Mutex<Int>
+
+    init(_ count: Int) { left = Mutex(count) }
+
+    func take() -> Bool {
+        left.withLock { left in
+            guard left > 0 else { return false }
+            left -= 1
+            return true
+        }
+    }
+
+    func giveBack() { left.withLock { $0 += 1 } }
 }

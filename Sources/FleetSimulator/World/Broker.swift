@@ -164,6 +164,9 @@ final class Broker {
             world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
             return false
         }
+        if client is Controller, !payload.isEmpty, let device = Address(topic: topic, in: SimulatedFleet.id)?.speaker {
+            world.fail(.total, "the controller speaks for \(device) at \(topic)")
+        }
         if retain { keep(topic, Retained(payload: payload, qos: qos)) }
         if manners == .hostile, !payload.isEmpty, seen.count < 2_000 { seen.append((topic, payload)) }
         return spread(topic, payload, qos)
@@ -246,5 +249,15 @@ final class Broker {
         )
         rights[user] = made
         return made
+    }
+}
+
+extension Address {
+    /// The device that alone says something there.
+    fileprivate var speaker: DeviceID? {
+        switch self {
+        case .presence(.device(let device)), .reply(let device, _, _): device
+        default: nil
+        }
     }
 }

@@ -40,6 +40,7 @@ extension Controller {
         removed = [:]
         (signed, signedFor) = (nil, [:])
         isFromBackUp = true
+        isFolderOld = isFolderOld || withFolder
         putBacks += 1
         world.after(1_000) { [unowned self] in start(isRestoring: false) }
     }

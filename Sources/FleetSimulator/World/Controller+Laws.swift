@@ -77,7 +77,13 @@ struct PresenceWatch {
             else { return }
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
             // A copy's status says nothing of who is there; events of earlier starts are this one's to tell.
-            let isCopy = [starts[device], newest[device]].compactMap(\.self).max().map { start < $0 } ?? false
+            let last = [starts[device], newest[device]].compactMap(\.self).max()
+            let isCopy = last.map { start < $0 } ?? false
+            if gone.contains(device) {
+                isNew = true
+                // Of a later start, whose coming the broker may have lost.
+                if last.map({ start > $0 }) ?? true { gone.remove(device) }
+            }
             if !isCopy || reply != .status { heard.insert(device) }
             starts[device] = max(starts[device] ?? start, start)
         default: break
@@ -174,6 +180,9 @@ extension Controller {
         guard let online = try? store.onlineDevices() else { return }
         for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
+        }
+        for device in online.sorted() where watch.gone.contains(device) && enrolments[device] != nil {
+            world.fail(.presence, "\(device) is shown as connected, and its last word was that it leaves")
         }
         for device in online.sorted() {
             guard let spoken = watch.incarnation(of: device), let given = homeRead[device], spoken < given else {

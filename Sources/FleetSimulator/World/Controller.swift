@@ -48,6 +48,8 @@ final class Controller: BusClient {
     var backedUpNote: StorePosition?
     /// A backup was put back, and the controller has not noticed yet.
     var isFromBackUp = false
+    /// What its home has noted was put back with it, so it does not find that out by itself.
+    var isFolderOld = false
     /// Of the store that was put back.
     var epochBefore: Int64 = 0
     /// All that it has begun, also those that a later backup does not know of.
@@ -364,7 +366,7 @@ final class Controller: BusClient {
                         world.fail(.restored, "it has begun epoch \(epoch) twice")
                     }
                     isRestoring = false
-                    isFromBackUp = false
+                    (isFromBackUp, isFolderOld) = (false, false)
                 }
                 if line.message == "repaired" { (phase, servingSince) = (.serving, world.now) }
                 if line.level == .error, !(wasFull && Self.isOfFullDisk("\(line.details)")) {

@@ -21,7 +21,7 @@ extension Machine {
         watch.orders[app] = status.order
     }
 
-    /// The laws of an event that is said to the bus.
+    /// The laws of an event, or a presence, that is said to the bus.
     func checkTold(_ address: Address, _ payload: [UInt8]) {
         guard core != nil else { return }
         switch address {
@@ -33,6 +33,16 @@ extension Machine {
                 device: id, incarnation: Self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
             if !wasPutBack, !watch.kept.contains(event) {
                 world.fail(.stored, "\(name): event \(number) was said before its store")
+            }
+        case .presence(.device):
+            // A controller that was put back finds by this that it was.
+            guard let core, let said = try? Presence(json: payload, limit: Presence.maximumSize),
+                said.state == .online
+            else { return }
+            let top = core.state.marks.values.map(\.revision).max() ?? .zero
+            if top > Revision(epoch: 1, number: 0), said.highest ?? .zero < top {
+                let told = said.highest.map { "\($0)" } ?? "nothing"
+                world.fail(.restored, "\(name) has \(top), and says that it knows of \(told)")
             }
         default: break
         }

@@ -47,7 +47,10 @@ extension Machine {
         }
         watch.isMakingKeys = []
         for case .createKeys(let app) in effects { watch.isMakingKeys.insert(app) }
+        let noted = watch.noted
         checkContact(core, events)
+        checkSaved(core, effects, isNew: core.state.contact != noted)
+        checkTightened(core, effects)
         checkRequests(events, effects)
         checkRetirements(events, core)
         checkCodes(events, effects, core)
@@ -56,6 +59,27 @@ extension Machine {
         for event in events { watch.looked(at: event) }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
             checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })
+        }
+    }
+
+    /// What takes an app's authorization away needs nobody's confirmation.
+    private func checkTightened(_ core: DeviceCore, _ effects: [DeviceEffect]) {
+        for case .store(let changes) in effects {
+            for case .document(.desired(_, let app, .auth), .some) in changes
+            where core.state.apps[app]?.authState == .authorized {
+                let said = core.signedDocuments.filter {
+                    if case .desired(_, app, .auth) = $0.key { true } else { false }
+                }
+                guard said.count == 1, let (address, wire) = said.first, older == nil,
+                    let signed = try? SignedDocument(wire: wire),
+                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+                    case .aspect(let value) = document.content, case .auth(let state, _) = value.content,
+                    state != .authorized
+                else { continue }
+                if case .desired(.group(let group), _, _) = address, !core.state.groups.contains(group) { continue }
+                world.fail(
+                    .barrier, "\(name)/\(app): all it is told is that it is \(state.rawValue), and it is authorized")
+            }
         }
     }
 

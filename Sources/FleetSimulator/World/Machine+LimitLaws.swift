@@ -3,6 +3,19 @@ import FleetProtocol
 
 /// The laws of contact, of what is retired, and of what may be without certainty.
 extension Machine {
+    /// When it was in contact, and how long it has run, is on the disk: a device whose power is cut all the time would never
+    /// come to an end of its limits.
+    func checkSaved(_ core: DeviceCore, _ effects: [DeviceEffect], isNew: Bool) {
+        let isSaving = effects.contains { effect in
+            guard case .store(let changes) = effect else { return false }
+            return changes.contains { if case .clock = $0 { true } else { false } }
+        }
+        let unsaved = core.state.running.total - disk.state.running.total
+        guard !isSaving, isNew || unsaved > 65_000 else { return }
+        let what = isNew ? "when it was in contact" : "\(unsaved) ms of its running time"
+        world.fail(.limits, "\(name): \(what) is not saved")
+    }
+
     /// What counts as contact is what is contact: a later word of the controller's, on a connection that it has greeted.
     func checkContact(_ core: DeviceCore, _ events: [DeviceEvent]) {
         let contact = core.state.contact

@@ -177,6 +177,7 @@ extension Counted {
             mustBeLate =
                 try max(came, controller.wentOnAt, setAt) + 301_000 <= world.now
                 && classed.seen.allSatisfy(isLongAgo)
+                && (controller.isPunctual || controller.store.device(device)?.since.map(isLongAgo) ?? true)
                 && controller.issued(to: device, status.app, policy).allSatisfy(isLongAgo)
         }
         if mayBeLate, controller.watch.heard.contains(device) {

@@ -148,7 +148,7 @@ extension World {
     /// A known gap: the broker has forgotten all, the whole folder was put back, and the operators have made as many changes
     /// since, before a device spoke, as were lost. So the controller did not notice that it was put back.
     private func isForgotten(_ wishes: [FleetStore.Wish]) -> Bool {
-        guard controller.isFromBackUp else { return false }
+        guard controller.isFromBackUp, controller.isFolderOld else { return false }
         let known = Dictionary(wishes.map { ($0.address, $0) }) { $1 }
         return members.contains { machine in
             (machine.core?.state.marks ?? [:]).contains { address, mark in
@@ -303,6 +303,14 @@ extension World {
         let trust = fleet.identities[controller.renewals].trust.version
         if core.trust.version != trust {
             fail(.convergence, "\(machine.name) has the trust document \(core.trust.version), not \(trust)")
+        }
+        for address in core.signedDocuments.keys.sorted(by: { $0.path < $1.path }) {
+            switch address {
+            case .desired(.group(let group), _, _) where !core.state.groups.contains(group),
+                .groupMeta(let group) where !core.state.groups.contains(group):
+                fail(.bounded, "\(machine.name) still keeps \(address.path)")
+            default: break
+            }
         }
         if !machine.intruders.isEmpty { fail(.ends, "\(machine.name): a second process of an app is still connected") }
         if !machine.codeLinks.isEmpty { fail(.ends, "\(machine.name): somebody waits whether a code is right") }

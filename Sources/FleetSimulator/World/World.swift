@@ -170,7 +170,7 @@ final class World {
             now = max(now, at)
             queue.removeFirst()?()
             steps += 1
-            if steps > 400_000 { return fail(.bounded, "the world does not come to rest") }
+            if steps > 400_000 + now / 100 { return fail(.bounded, "the world does not come to rest") }
         }
         now = max(now, end)
     }

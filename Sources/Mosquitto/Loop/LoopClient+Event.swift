@@ -31,7 +31,7 @@ extension LoopClient {
 
     enum Phase {
         case idle
-        case resolving(deadline: UInt64)
+        case resolving
         case connecting(deadline: UInt64)
         case connected(since: UInt64)
         case waiting(LoopTimer)

@@ -74,8 +74,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
         attempt += 1
         wroteInHandshake = false
         key = ClientTable.key(slot: slot ?? 0, number: attempt)
-        let (deadline, overflow) = EventLoop.now().addingReportingOverflow(options.connectTimeout.nanoseconds)
-        phase = .resolving(deadline: overflow ? .max : deadline)
+        phase = .resolving
         emit(.connecting)
         let number = attempt
         if options.hostIsNumeric, !loop.omitsSocketPairs {
@@ -99,11 +98,13 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
     }
 
     private func adopt(_ opened: Result<Connection, MosquittoError>, _ number: Int) {
-        guard case .resolving(let deadline) = phase, number == attempt else { return }
+        guard case .resolving = phase, number == attempt else { return }
         switch opened {
         case .success(let connection):
             self.connection = connection
-            phase = .connecting(deadline: deadline)
+            // The look-up of a name has its own time-outs, and may take longer than this one.
+            let (deadline, overflow) = EventLoop.now().addingReportingOverflow(options.connectTimeout.nanoseconds)
+            phase = .connecting(deadline: overflow ? .max : deadline)
             settle()
         case .failure(let error):
             end(cause: error)
@@ -176,7 +177,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
     /// Looks at the clock: deadlines, and libmosquitto's keep-alive.
     func tick(now: UInt64) {
         switch phase {
-        case .resolving(let deadline), .connecting(let deadline):
+        case .connecting(let deadline):
             if now > deadline {
                 end(
                     cause: MosquittoError(
@@ -189,7 +190,7 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
             connection?.misc()
             settle()
             checkAnswers(now)
-        case .idle, .waiting, .closing, .closed:
+        case .idle, .resolving, .waiting, .closing, .closed:
             break
         }
     }

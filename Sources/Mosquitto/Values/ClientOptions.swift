@@ -66,7 +66,8 @@ public struct ClientOptions: Sendable {
     public var maximumPacketSize: Int = 16 << 20
     /// The local address to connect from.
     public var bindAddress: String?
-    /// How long an attempt may take, from the name look-up to the broker's CONNACK (counted in whole seconds).
+    /// How long an attempt may take until the broker's CONNACK (counted in whole seconds); the look-up of a name, which has
+    /// time-outs of its own, not counted.
     public var connectTimeout: Duration = .seconds(10)
     /// How long the broker may leave requests unanswered, when it answers none of them, before the connection is ended and
     /// made anew: a broker whose queue for a client is full drops answers too, without a word.

@@ -71,6 +71,7 @@ struct AgentLinkTests {
                 ([0xFF, 0x00, 0x0A], .invalid), (line(#"{"type":"register","v":9}"#), .version),
                 ([UInt8](repeating: 0x20, count: Link.maximumLine + 10), .invalid),
                 (line(String(repeating: "[", count: 10_000)), .invalid),
+                (line(#"{"\n2026 forged":{"a":1,"a":1}}"#), .invalid),
             ] {
                 let client = try LinkClient(agent.socket)
                 client.send(bytes)
@@ -98,6 +99,8 @@ struct AgentLinkTests {
             #expect(try await isWelcome(again), "a connection that ended leaves nothing behind")
             good.send(.blocked(.copy, target: nil))
             #expect(process.status == nil)
+            #expect(process.errors.contains("2026 forged"))
+            #expect(!process.errors.contains("\n2026 forged"), "nobody writes lines of the agent's log")
         }
     }
 
