@@ -10,6 +10,7 @@ extension AppConnect {
 
     /// Calls the delegate until nothing is due. Runs on the delegate's queue, so never twice at a time.
     private func drain() {
+        state.withLock { $0.isDrainDue = false }
         while let (call, delegate, environment) = beginCall() {
             if case .connectionChanged(let connectionState) = call {
                 environment.connectionChanged?(connectionState)

@@ -62,7 +62,8 @@ extension AppConnect {
             if turn.isClosing {
                 let deadline = closeBy ?? clock.now + Self.closeTime
                 closeBy = deadline
-                if outgoing.isEmpty || clock.now >= deadline { return AppConnectError(.stopped, "stopped") }
+                let isSaid = outgoing.isEmpty && !turn.isParting
+                if isSaid || clock.now >= deadline { return AppConnectError(.stopped, "stopped") }
             }
             welcomeBy = turn.connection == .registering ? welcomeBy ?? clock.now + Self.welcomeTime : nil
             if let welcomeBy, clock.now >= welcomeBy {
@@ -88,6 +89,7 @@ extension AppConnect {
         let bytes: [UInt8]
         let drop: AppConnectError?
         let isClosing: Bool
+        let isParting: Bool
         let connection: AppSession.Connection
     }
 
@@ -98,7 +100,8 @@ extension AppConnect {
             let bytes = isWriting ? [] : state.outbox
             if !isWriting { state.outbox = [] }
             return Turn(
-                bytes: bytes, drop: state.drop, isClosing: state.isClosing, connection: state.session.connection)
+                bytes: bytes, drop: state.drop, isClosing: state.isClosing, isParting: state.session.isParting,
+                connection: state.session.connection)
         }
     }
 

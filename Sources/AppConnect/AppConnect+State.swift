@@ -18,6 +18,8 @@ extension AppConnect {
         /// Why the connection is to be dropped.
         var drop: AppConnectError?
         var isClosing = false
+        /// The delegate's queue is going to look whether there is something to call.
+        var isDrainDue = false
         /// The thread on which a callback runs.
         var callThread: pthread_t?
         private var callWaiters: [DispatchSemaphore] = []
@@ -50,7 +52,11 @@ extension AppConnect {
                 case .close:
                     isClosing = true
                     aftermath.mustWake = true
-                case .callsWaiting: aftermath.hasCalls = true
+                case .callsWaiting:
+                    // Once, however much comes while the queue is busy.
+                    guard !isDrainDue, environment != nil else { continue }
+                    isDrainDue = true
+                    aftermath.hasCalls = true
                 case .displayed(let id, let isOK):
                     if let continuation = displays.removeValue(forKey: id) {
                         aftermath.answers.append((continuation, isOK))

@@ -61,10 +61,13 @@ public final class AppConnect: Sendable {
         try trial.start(as: registration(.random()))
         let identity = registration(try InstallID.read(in: folder))
         let environment = try Environment(options)
-        try state.withLock { state in
+        // The delegate leaves the lock, where this may be the last to hold it: its deinit may take the lock.
+        _ = try state.withLock { state in
             try state.session.start(as: identity)
             state.environment = environment
-            state.setDelegate(state.delegate)
+            let delegate = state.delegate
+            state.setDelegate(delegate)
+            return delegate
         }
         environment.linkEnd.enter()
         // The thread that all reading and writing happens on; stop() waits for its end.
@@ -77,8 +80,9 @@ public final class AppConnect: Sendable {
     /// Ends AppConnect for the process. No callback begins after it has returned; called within one, that is the last.
     ///
     /// It waits for a callback that runs on another thread, so it must not be called while holding what that callback
-    /// waits for, and for up to a second until all acknowledgements are written. Afterwards only ``logLevel``,
-    /// ``log(_:_:)`` and ``isReady`` are of use; everything else throws. A second call does nothing.
+    /// waits for, and for up to a second until all acknowledgements and requests are written, also to an agent that has
+    /// yet to welcome the app. Afterwards only ``logLevel``, ``log(_:_:)`` and ``isReady`` are of use; everything else
+    /// throws. A second call does nothing.
     public func stop() {
         let (aftermath, running, environment) = state.withLock { state in
             let aftermath = state.take(state.session.stop())

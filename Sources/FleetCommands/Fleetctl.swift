@@ -45,6 +45,7 @@ package struct Fleetctl: AsyncParsableCommand {
 
     /// Runs the command of the process's arguments, and ends the process with its exit status.
     package static func launch() async -> Never {
+        signal(SIGPIPE, SIG_IGN)  // A reader that has gone does not change how the command ends.
         do {
             var command = try command(of: Array(CommandLine.arguments.dropFirst()))
             if var asynchronous = command as? any AsyncParsableCommand {

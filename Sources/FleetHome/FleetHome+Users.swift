@@ -26,9 +26,10 @@ extension FleetHome {
 
     /// Gives someone who is no device a new password, and rights at the broker.
     ///
-    /// - Returns: The file that holds the password; it belongs to whom this folder belongs to.
+    /// - Returns: The file that holds the password, which belongs to whom this folder belongs to, and whether the broker
+    ///   was told.
     @discardableResult
-    package func addUser(_ user: User) throws -> String {
+    package func addUser(_ user: User) throws -> (file: String, reload: BrokerReload) {
         if case .device(let id) = user {
             throw FleetHomeError(
                 .unknownUser, "\(id) is a device", remedy: "devices are enrolled: `fleetctl enroll device`")
@@ -37,8 +38,8 @@ extension FleetHome {
             try checkBroker()
             let credentials = Credentials.random(for: user)
             try credentialFolder.write(credentials, to: user.text)
-            try updateBroker { try $0.set(credentials) }
-            return credentialFolder.path(of: user.text)
+            let reload = try updateBroker { try $0.set(credentials) }
+            return (file: credentialFolder.path(of: user.text), reload: reload)
         }
     }
 

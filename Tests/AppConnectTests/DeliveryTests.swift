@@ -176,7 +176,7 @@ struct DeliveryTests {
             return
         }
         #expect(answer.state == .error)
-        #expect(answer.message?.contains("policy") == true)
+        #expect(answer.message == "value.policy: unknown value 'someday': expected unauthorized, authorized")
     }
 
     @Test("tells of the screen being taken and given back, in pairs")
@@ -186,6 +186,35 @@ struct DeliveryTests {
         #expect(session.run() == [.activity(isActive: false)])
         session.receive(.activity(isActive: true))
         session.receive(.activity(isActive: false))
+        #expect(session.run() == [])
+    }
+
+    @Test("of the screen having been given back is made up for an agent that has gone, once, and to nobody else")
+    func activityWithoutAgent() throws {
+        var session = try Session.ready()
+        session.receive(.activity(isActive: true))
+        #expect(session.run() == [])
+        session.receive(.activity(isActive: false))
+        session.lose()
+        #expect(session.run() == [])
+        session.connect()
+        session.receive(.activity(isActive: false))
+        #expect(session.run() == [.activity(isActive: false)])
+        session.lose()
+        session.lose()
+        session.connect()
+        session.receive(.activity(isActive: true))
+        #expect(session.run() == [.activity(isActive: true)])
+        session.receive(.activity(isActive: true))
+        session.lose()
+        #expect(session.run() == [])
+        session.connect()
+        session.receive(.activity(isActive: false))
+        let call = try session.mustBegin()
+        session.lose()
+        session.effects = session.session.stop()
+        session.finish(call)
+        session.lose()
         #expect(session.run() == [])
     }
 }

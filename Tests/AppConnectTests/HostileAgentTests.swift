@@ -24,6 +24,9 @@ struct HostileAgentTests {
         "a line of a kind that a newer agent may know is passed over",
         arguments: [
             #"{"type":"tomorrow","x":1}"#,
+            #"{"type":"progress","id":"a1","ok":"yes","value":{}}"#,
+            #"{"type":"\#(String(repeating: "x", count: 40))"}"#,
+            #"{"type":"deliver","delivery":1,"what":"telepathy","value":{},"reason":7}"#,
             #"{"type":"deliver","delivery":1,"what":"telepathy","value":{}}"#,
             #"{"type":"deliver","delivery":1,"what":"logLevel","value":{"level":"whisper"}}"#,
         ])
@@ -32,6 +35,47 @@ struct HostileAgentTests {
             Issue.record("\(line): \(AgentLine(Array(line.utf8)))")
             return
         }
+    }
+
+    @Test("every type that there is, is known")
+    func types() {
+        let frames: [AgentFrame] = [
+            .welcome(agent: "a", device: Session.device), .refused(.inUse, message: ""), .ready(.initial),
+            .deliver(number: 1, .managed(.managed)), .displayed(id: 1, true), .activity(isActive: true),
+            .codeResult(true), .kept(1),
+        ]
+        let types = frames.compactMap { try? JSONValue(json: $0.json, limit: Link.maximumLine)["type"]?.stringValue }
+        #expect(Set(types) == AgentFrame.types)
+    }
+
+    @Test(
+        "a value of its ready that is not known counts as its default, for that policy alone",
+        arguments: [
+            (Policy.print, #""policy":"authorized"#), (.logLevel, #""level":"debug"#), (.auth, #""state":"authorized"#),
+        ])
+    func unknownInReady(_ policy: Policy, _ known: String) {
+        var properties = AppProperties.initial
+        properties.authReason = .policy
+        properties[.auth] = .auth(.authorized, message: "")
+        properties[.print] = .print(.authorized)
+        properties[.logLevel] = .logLevel(.debug)
+        let line = AgentFrame.ready(properties).jsonText.replacing(known, with: known + "OfTomorrow")
+        properties[policy] = .default(of: policy)
+        if policy == .auth { properties.authReason = .unknownValue }
+        #expect(AgentLine(Array(line.utf8)) == .frame(.ready(properties)))
+    }
+
+    @Test("a ready with a reason, a management or an availability that is not known counts as one without")
+    func unknownStateInReady() {
+        let line = AgentFrame.ready(.initial).jsonText.replacing(#""authReason":"none""#, with: #""authReason":"whim""#)
+            .replacing(#""managed":"unknown""#, with: #""managed":"somehow""#)
+            .replacing(#""availability":"unavailable""#, with: #""availability":"partly""#)
+        #expect(AgentLine(Array(line.utf8)) == .frame(.ready(.initial)))
+    }
+
+    @Test("a wait whose time is over already returns")
+    func waitIsOver() throws {
+        try WakePipe().wait(for: nil, writing: false, atMost: .seconds(-5))
     }
 
     @Test("no cut or changed byte of a good line traps")

@@ -187,6 +187,37 @@ struct LinkTests {
         }
     }
 
+    @Test("what an app asked for before it stopped is said to an agent that welcomes it only then")
+    func stopBeforeWelcome() async throws {
+        try await withApp { appConnect, agent in
+            try agent.ready().close()
+            let peer = try agent.accept()
+            guard case .register = try peer.next() else {
+                Issue.record("no registration")
+                return
+            }
+            try appConnect.retire()
+            DispatchQueue.global().async { appConnect.stop() }
+            while (try? appConnect.authState) != nil {}
+            try peer.send(.welcome(agent: "scripted/1", device: DeviceID(unchecked: "till-0042"), kept: 0))
+            #expect(try peer.next() == .retire(number: 1))
+            #expect(try peer.next() == .stop)
+            #expect(try peer.next() == nil)
+        }
+    }
+
+    @Test("stop ends the connection also when the agent never welcomes what there is to say")
+    func stopWithoutWelcome() async throws {
+        try await withApp { appConnect, agent in
+            try agent.ready().close()
+            let peer = try agent.accept()
+            _ = try peer.next()
+            try appConnect.retire()
+            appConnect.stop()
+            #expect(try peer.next() == nil)
+        }
+    }
+
     @Test("stop within a callback makes it the last")
     func stopWithin() async throws {
         let app = RecordingApp { appConnect, what in
@@ -230,6 +261,22 @@ struct LinkTests {
             }
             #expect(problems.withLock { $0 } == [])
             #expect(app.all.count == 101)
+        }
+    }
+
+    @Test("what comes while the delegate's queue is blocked is called when it is free again")
+    func blockedQueue() async throws {
+        let queue = DispatchQueue(label: "app")
+        let app = RecordingApp()
+        try await withApp(app, { $0.queue = queue }) { appConnect, agent in
+            let peer = try agent.ready()
+            queue.suspend()
+            for number in 1...Int64(1_000) { try peer.send(config(number, "\(number)")) }
+            queue.resume()
+            while let frame = try peer.next() { if frame == .delivered(1_000) { break } }
+            #expect(app.all.last == "config 1000")
+            try peer.send(config(1_001, "again"))
+            #expect(try peer.next() == .delivered(1_001))
         }
     }
 

@@ -85,4 +85,61 @@ struct RetirementTests {
         session.connect()
         #expect(!session.sent().contains(.retire(number: 1)))
     }
+
+    @Test("and stops before it is welcomed again says so behind the welcome, with its answers")
+    func stopsBeforeWelcome() throws {
+        var session = try authorized()
+        session.deliver(1, .config(["a": "2"]))
+        session.run()
+        session.lose()
+        session.connect(welcome: false)
+        session.effects = []
+        try session.acknowledge(.config, .applied)
+        session.effects += try session.session.retire()
+        session.effects += session.session.stop()
+        #expect(session.effects == [.close])
+        #expect(session.session.isParting)
+        session.effects = []
+        session.welcome()
+        #expect(
+            session.effects == [
+                .send(.retire(number: 1)),
+                .send(.acknowledge(Acknowledgement(delivery: 1, policy: .config, state: .applied))), .send(.stop),
+            ])
+        #expect(!session.session.isParting)
+        session.receive(.ready(.initial))
+        #expect(session.run() == [])
+    }
+
+    @Test("and stops while a callback of before the loss still runs registers at once, to say so")
+    func stopsWhileRunning() throws {
+        var session = try authorized()
+        session.deliver(1, .config(["a": "2"]))
+        let call = try session.mustBegin()
+        session.lose()
+        session.connect(welcome: false)
+        session.effects = try session.session.retire()
+        session.effects += session.session.stop()
+        guard case .register(let registration)? = session.sent().first else {
+            Issue.record("no registration")
+            return
+        }
+        #expect(registration.resume?.begun == [1])
+        session.finish(call)
+        session.welcome()
+        #expect(session.sent() == [.retire(number: 1), .stop])
+    }
+
+    @Test("waits for no welcome when it stops with nothing to say")
+    func stopsWithNothingToSay() throws {
+        var session = try authorized()
+        session.lose()
+        session.connect(welcome: false)
+        session.effects = session.session.stop()
+        #expect(session.effects == [.close])
+        #expect(!session.session.isParting)
+        session.effects = []
+        session.welcome()
+        #expect(session.effects == [])
+    }
 }

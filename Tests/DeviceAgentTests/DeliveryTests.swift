@@ -129,6 +129,34 @@ struct DeliveryTests {
         #expect(try device.reported(mail)[.config].applied == 4)
     }
 
+    @Test("what was answered with an error is delivered again at the next launch, which may do better")
+    func errorAgain() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let install = RandomID.random()
+        try device.apply(.all, mail, .config, .config(["a": "1"]))
+        let link = try device.launch(mail, install: install)
+        try device.answer(link, .error)
+        try device.handle(.linkClosed(link))
+        #expect(try device.reported(mail)[.config].attempt.outcome == .error)
+        let second = try device.launch(mail, install: install)
+        #expect(try device.answer(second).contains(.policy(.config(["a": "1"]), reason: .none)))
+        #expect(try device.reported(mail)[.config].attempt.outcome == .applied)
+        try device.handle(.linkClosed(second))
+        #expect(try device.answer(device.launch(mail, install: install)).isEmpty)
+    }
+
+    @Test("a text that is only written differently is delivered")
+    func spelling() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .config, .config(["a": "e\u{301}"]))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.apply(.all, mail, .config, .config(["a": "\u{e9}"]))
+        #expect(try device.answer(link) == [.policy(.config(["a": "\u{e9}"]), reason: .none)])
+    }
+
     @Test("a version of an app that has learnt a callback is called for what the one before could not be told")
     func learntCallbacks() throws {
         var device = try TestDevice()

@@ -58,6 +58,83 @@ struct CommandTests {
         }
     }
 
+    @Test("who may not remove a device takes nothing from it, and a refusal says what is done already")
+    func removeRefused() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in .failure(.init(.conflict, "it was enrolled again")) }
+            let till = DeviceID(unchecked: "till-1")
+            let enrolment = FleetHome.Enrolment(device: till, folder: fleet.folder.path + "/till-1", floors: nil)
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            #expect(try await fleet.fleetctl("user", "add", "eve", "--viewer").status == 0)
+            for user in ["@viewer.eve", "@operator.bob"] {
+                let result = try await fleet.fleetctl("device", "remove", "till-1", "--as", user)
+                #expect(result.status == 1, "\(result)")
+            }
+            #expect(try fleet.home.incarnation(of: till) == 1)
+            #expect(controller.asked.isEmpty)
+            let refused = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(refused.status == 3, "\(refused)")
+            #expect(refused.errors.hasPrefix("fleetctl: refused: it was enrolled again\ntill-1 can connect no more"))
+            #expect(try fleet.home.incarnation(of: till) == nil)
+        }
+    }
+
+    @Test("a broker that cannot be told of new passwords is warned of")
+    func untold() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture, isBrokerElsewhere: true)
+            for end in ["or it does not know this one\n", "or it goes on with the old password\n"] {
+                let added = try await fleet.fleetctl("user", "add", "eve")
+                #expect(added.status == 0 && added.errors.hasSuffix("needs a SIGHUP, " + end), "\(added)")
+            }
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let floors = Floors(trust: try fleet.home.trust()).value
+            _ = try await fleet.controller { _, _ in .success(floors, next: nil) }
+            let enrolled = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
+            #expect(enrolled.status == 0, "\(enrolled)")
+            #expect(enrolled.errors.hasPrefix("warning: the broker was not told"), "\(enrolled)")
+        }
+    }
+
+    @Test("a broker that is named is tried twice: the first of its addresses may be nobody's")
+    func named() async throws {
+        try await withFixture { fixture in
+            let port = try freePort()
+            let home = try FleetHome.create(
+                at: fixture.temporaryFolder().path + "/home", fleet: FleetID(unchecked: "demo"), host: "localhost",
+                port: port, brokerUser: "root")
+            // Somebody who hangs up on everybody.
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+            let isBound = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                }
+            }
+            try #require(isBound && listen(listener, 8) == 0)
+            let (calls, call) = AsyncStream.makeStream(of: Int32.self)
+            Thread.detachNewThread {
+                while true {
+                    let caller = accept(listener, nil, nil)
+                    guard caller >= 0 else { break }
+                    close(caller)
+                    call.yield(caller)
+                }
+                close(listener)
+                call.finish()
+            }
+            let result = try await run(try program(named: "fleetctl"), ["status", "--home", home.path])
+            #expect(result.status == 4, "\(result)")
+            #expect(result.errors.hasPrefix("fleetctl: no broker answers at localhost:\(port): "), "\(result)")
+            try await within { for await _ in calls.prefix(2) {} }
+            shutdown(listener, Int32(SHUT_RDWR))
+        }
+    }
+
     @Test("applies a file, and waits until everyone has followed")
     func apply() async throws {
         try await withFixture { fixture in
@@ -319,6 +396,14 @@ struct CommandTests {
             let unread = try await shell("$fleetctl user list | true")
             #expect(unread.status == 0)
             #expect(unread.errors == "")
+            // A pipe whose reader is gone for certain.
+            let gone = try await shell(
+                """
+                pipe=$(mktemp -u) && mkfifo "$pipe" && exec 3<>"$pipe" 4>"$pipe" 3<&- && rm "$pipe"
+                $fleetctl user remove nobody 2>&4; echo $?
+                $fleetctl user list >&4; echo $?
+                """)
+            #expect(gone.output == "1\n0" && gone.errors == "", "\(gone)")
         }
     }
 
@@ -399,6 +484,24 @@ struct CommandTests {
         }
     }
 
+    @Test("the folders above a fleet's are open to all whatever the umask says, and its own is not")
+    func closedByUmask() async throws {
+        try await withTemporaryFolder { folder in
+            let result = try await run(
+                URL(fileURLWithPath: "/bin/bash"),
+                [
+                    "-c", #"umask 077; "$0" init new/demo --broker-user "$(id -un)""#,
+                    try program(named: "fleetctl").path,
+                ], in: folder)
+            #expect(result.status == 0, "\(result)")
+            func mode(_ path: String) throws -> Int? {
+                try FileManager.default.attributesOfItem(atPath: folder.path + path)[.posixPermissions] as? Int
+            }
+            #expect(try mode("/new") == 0o755)
+            #expect(try mode("/new/demo").map { $0 & 0o007 } == 0)
+        }
+    }
+
     @Test("only root chooses as whom the broker runs; everybody may name themselves")
     func brokerUser() {
         #expect(Init.canRun(as: nil, by: "eve", isRoot: false))
@@ -417,6 +520,13 @@ struct CommandTests {
             #expect(try await fleet.fleetctl("get", "apps", "--target", "all").status == 64)
             #expect(try await fleet.fleetctl("get", "history", "--device", "till-1").status == 64)
             #expect(try await fleet.fleetctl("help", "nosuch").status == 64)
+            for (why, mistake) in [
+                (String(repeating: "x", count: 1_001), "1001 characters, where at most 1000"),
+                ("a\u{7}b", "a control character"),
+            ] {
+                let result = try await fleet.fleetctl("group", "delete", "kiosk", "--why", why)
+                #expect(result.status == 64 && result.errors.contains(mistake), "\(result)")
+            }
             let unknown = try await fleet.fleetctl("get", "histroy")
             #expect(unknown.status == 64)
             #expect(

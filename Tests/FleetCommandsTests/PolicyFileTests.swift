@@ -23,6 +23,15 @@ struct PolicyFileTests {
     static let head =
         "apiVersion: fleetbus/v1\nkind: AppPolicy\nmetadata: {app: com.example.mail, target: all}\nspec:\n"
 
+    @Test("a message is counted as documents keep it")
+    func longMessage() {
+        // 600 flags, of two scalars each.
+        let text = String(repeating: "\u{1F1E9}\u{1F1EA}", count: 600)
+        let mistakes = Self.mistakes(Self.head + "  auth: {state: authorized, message: \"\(text)\"}\n")
+        #expect(mistakes.count == 1)
+        #expect(mistakes.first?.hasSuffix("1200 characters, where at most 1000 are allowed") == true)
+    }
+
     @Test("of the documented form says all five aspects")
     func documented() throws {
         let file = try Self.read(

@@ -105,13 +105,17 @@ struct WaitTests {
         }
     }
 
-    @Test("of which nothing could be read says that the change is made, shows it, and ends with 3")
-    func unknown() async throws {
+    @Test(
+        "of which nothing could be read says that the change is made, shows it, and ends with 3",
+        arguments: [
+            (.unavailable, "the controller: its disk is full"), (.tooLarge, "refused: its disk is full"),
+        ] as [(Response.Failure.Code, String)])
+    func unknown(code: Response.Failure.Code, why: String) async throws {
         try await withFixture { fixture in
             let fleet = try await CommandFleet.start(fixture)
             _ = try await fleet.controller { asked, _ in
                 asked.verb == .apply
-                    ? .success(Self.applied, next: nil) : .failure(Response.Failure(.unavailable, "its disk is full"))
+                    ? .success(Self.applied, next: nil) : .failure(Response.Failure(code, "its disk is full"))
             }
             let file = try fleet.write(Self.policy, to: "policy.yaml")
             let result = try await fleet.fleetctl("apply", "-f", file, "--wait=1s", "-o", "json")
@@ -119,9 +123,50 @@ struct WaitTests {
             #expect(result.output.contains(#""changed": true"#), "\(result.output)")
             #expect(
                 result.errors == """
-                    fleetctl: the change is made, and how far the devices are could not be read: the controller: its disk is full
+                    fleetctl: the change is made, and how far the devices are could not be read: \(why)
 
                     """)
+        }
+    }
+
+    @Test("asks for many apps in parts")
+    func parts() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { asked, _ in
+                guard asked.verb == .progress else { return .success(Self.applied, next: nil) }
+                var counts = OutcomeCounts()
+                counts.applied = 1
+                var rows: [JSONValue] = []
+                for document in asked.body["documents"]?.arrayValue ?? [] {
+                    let app = AppID(unchecked: document["app"]?.stringValue ?? "")
+                    rows.append(StatusRow(app: app, policy: .logLevel, counts: counts, offline: 0).value)
+                }
+                return .success(.object(["rows": .array(rows), "waiting": []]), next: nil)
+            }
+            let documents = (1...150).map { Self.policy.replacing("com.example.mail", with: "app-\($0)") }
+            let file = try fleet.write(documents.joined(separator: "---\n"), to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait")
+            #expect(result.status == 0 && result.output.hasSuffix("\n\npolicies: 150 applied"), "\(result)")
+            let asked = controller.asked.filter { $0.verb == .progress }
+            #expect(asked.map { $0.body["documents"]?.arrayValue?.count } == [100, 50])
+        }
+    }
+
+    @Test("interrupted before the controller has answered says that nobody knows, and ends with 4")
+    func interruptedEarly() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in nil }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let process = try await fixture.process(
+                try program(named: "fleetctl"), ["apply", "-f", file, "--home", fleet.home.path])
+            try await until("the command asks") { controller.asked.count > 0 }
+            process.signal(SIGINT)
+            #expect(await process.exited() == 4)
+            #expect(
+                await process.allErrors()
+                    == "fleetctl: interrupted\nWhether the change was made is not known: look with `fleetctl get`.\n")
         }
     }
 

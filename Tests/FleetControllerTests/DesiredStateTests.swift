@@ -35,6 +35,15 @@ struct DesiredStateTests {
         #expect(world.topics(of: "/desired/").isEmpty)
     }
 
+    @Test("a text that is only written differently is a change")
+    func spelling() throws {
+        let world = try World()
+        world.connect()
+        let first = try world.apply(mail, "all", .config, #"{"values":{"a":"e\u0301"}}"#)
+        let second = try world.apply(mail, "all", .config, #"{"values":{"a":"\u00e9"}}"#)
+        #expect(second > first)
+    }
+
     @Test("an equal value applied again is a change, so that it ends retirements that came later")
     func again() throws {
         let world = try World()

@@ -63,6 +63,30 @@ struct StoreTests {
         #expect(try world.store.transaction { try $0.appID(mail, adding: false) } == nil)
     }
 
+    @Test("the numbers of apps that no device has any more are given out again")
+    func appNumbers() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        world.report(.fresh(till, mail, at: world.now))
+        let other = AppID(unchecked: "other")
+        try world.store.transaction { transaction in
+            try transaction.run(
+                """
+                WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 65535)
+                INSERT INTO apps (id, name) SELECT n, 'app-' || n FROM numbers
+                """)
+            #expect(try transaction.appID(other, adding: true) == nil)
+            try transaction.run("DELETE FROM apps WHERE id = 7")
+            #expect(try transaction.appID(other, adding: true) == 7)
+            try transaction.dropUnused(at: world.now)
+            #expect(try transaction.appID(mail, adding: false) == 1)
+            #expect(try transaction.appID(other, adding: false) == nil)
+            #expect(try transaction.appID(other, adding: true) == 2)
+        }
+        #expect(try world.store.statuses(in: World.fleetID).map(\.app) == [mail])
+    }
+
     @Test("revisions, epochs and the order of a status cannot go back, whatever the program does")
     func constraints() throws {
         let world = try World()

@@ -23,6 +23,6 @@ public protocol LogLevelDelegate: AppConnectDelegate {
 public protocol ActivityDelegate: AppConnectDelegate {
     /// The agent is about to take the screen.
     func appConnectWillResignActive(_ appConnect: AppConnect)
-    /// The agent has given the screen back.
+    /// The agent has given the screen back, or is gone. Follows each call of the other.
     func appConnectDidBecomeActive(_ appConnect: AppConnect)
 }

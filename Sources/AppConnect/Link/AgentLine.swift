@@ -16,7 +16,7 @@ enum AgentLine: Hashable, Sendable {
         } catch let error as FleetProtocolError {
             if let delivery = UnreadableDelivery(line: line, error: error) {
                 self = .unreadable(delivery)
-            } else if error.code == .value {
+            } else if error.code == .value || Self.isOfUnknownKind(line) {
                 self = .unknown(error.description, delivery: UnreadableDelivery.number(in: line))
             } else {
                 let code: AppConnectError.Code = error.code == .version ? .version : .badFrame
@@ -25,5 +25,15 @@ enum AgentLine: Hashable, Sendable {
         } catch {
             self = .garbage(AppConnectError(.badFrame, "a line of the agent: \(error)"))
         }
+    }
+
+    /// Whether a line is of a type, or delivers something, that this library does not know. Its members may then have
+    /// any JSON type.
+    private static func isOfUnknownKind(_ line: [UInt8]) -> Bool {
+        guard let frame = try? JSONValue(json: line, limit: Link.maximumLine), let type = frame["type"]?.stringValue
+        else { return false }
+        guard type == "deliver" else { return !AgentFrame.types.contains(type) }
+        guard let what = frame["what"]?.stringValue else { return false }
+        return Policy(rawValue: what) == nil && what != "managed" && what != "availability"
     }
 }

@@ -38,7 +38,8 @@ final class WakePipe: Sendable {
             polled.append(pollfd(fd: socket, events: Int16(events), revents: 0))
         }
         // Rounded up, so that nobody turns round and round in the last millisecond.
-        let milliseconds = timeout.map { Int32(clamping: Int64($0 / .milliseconds(1)) + 1) }
+        // Time may have passed since it was counted, and -1 is for ever.
+        let milliseconds = timeout.map { Int32(clamping: Int64(max(Duration.zero, $0) / .milliseconds(1)) + 1) }
         poll(&polled, nfds_t(polled.count), milliseconds ?? -1)
         drain()
     }

@@ -3,7 +3,11 @@ package import FleetProtocol
 /// What the agent says.
 extension AppSession {
     package mutating func received(_ frame: AgentFrame) -> [Effect] {
-        guard !isStopped else { return [] }
+        if isStopped {
+            guard isParting, case .welcome(let agent, let device, let kept) = frame else { return [] }
+            welcomed(by: agent, device, kept)
+            return flush()
+        }
         switch frame {
         case .welcome(let agent, let device, let kept): welcomed(by: agent, device, kept)
         case .kept(let number): confirmRequests(through: number)
@@ -43,7 +47,7 @@ extension AppSession {
             return
         }
         connection = .open
-        change(to: .connected(device: device.text, agent: agent))
+        if !isStopped { change(to: .connected(device: device.text, agent: agent)) }
         repeatRequests(kept: kept)
         for known in taken.values.filter(\.isAlone).sorted(by: { $0.number < $1.number }) {
             effects.append(.send(.taken(known.number)))
@@ -84,7 +88,7 @@ extension AppSession {
         guard connection == .open, phase == .ready else { return }  // An agent tells it to whoever is connected.
         if let opposite = inbox.firstIndex(of: .call(.activity(isActive: !isActive))) {
             inbox.remove(at: opposite)  // The screen was taken and given back before the app could be told.
-        } else if !inbox.contains(.call(.activity(isActive: isActive))) {
+        } else if !isActive || isResigned, !inbox.contains(.call(.activity(isActive: isActive))) {
             queue(.activity(isActive: isActive))
         }
     }

@@ -15,6 +15,7 @@ extension AppSession {
             case .call(let call):
                 inbox.remove(at: index)
                 running = call
+                if case .activity(let isActive) = call { isResigned = !isActive }
             }
         }
         return (running, flush())

@@ -69,6 +69,8 @@ package struct AppSession: Sendable {
     /// What waits for the delegate's queue, in the order it came; of each kind of delivery the newest.
     package var inbox: [Waiting] = []
     package var running: Call?
+    /// The last that it was told of the screen is that the agent takes it.
+    var isResigned = false
     /// Whether `ready` came on the present connection and is to be answered on it.
     var owesReady = false
     /// The newest of each kind.
@@ -98,6 +100,8 @@ package struct AppSession: Sendable {
     }
 
     var isStopped: Bool { if case .stopped = phase { true } else { false } }
+    /// Stopped before the agent has welcomed it, with something to say behind the welcome.
+    var isParting: Bool { isStopped && connection == .registering && !(requests.isEmpty && held.isEmpty) }
     var hasBeenReady: Bool { phase == .ready || phase == .stopped(wasReady: true) }
 
     mutating func flush() -> [Effect] {
@@ -151,15 +155,21 @@ package struct AppSession: Sendable {
         }
         held = []
         endDisplays()
-        if !isStopped { change(to: .disconnected(problem)) }
+        if !isStopped {
+            // Nobody will say any more that the screen was given back.
+            if isResigned { queue(.activity(isActive: true)) }
+            change(to: .disconnected(problem))
+        }
         return flush()
     }
 
     package mutating func stop() -> [Effect] {
         guard !isStopped else { return [] }
-        if connection == .open { effects.append(.send(.stop)) }
         phase = .stopped(wasReady: phase == .ready)
         inbox = []
+        // The callback that still runs is named as begun: nobody says that it has returned.
+        if connection == .waiting, !(requests.isEmpty && answers.isEmpty) { register() }
+        if connection == .open || isParting { send(.stop) }
         connectionState = .disconnected(AppConnectError(.stopped, "AppConnect has been stopped"))
         endDisplays()
         effects.append(.close)

@@ -218,7 +218,7 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     /// A process that is not this one has been told what this installation was told, but answers only for itself: what
-    /// was delivered without an answer is delivered again.
+    /// was delivered without an answer, or answered with an error, is delivered again.
     mutating func beginLaunch() {
         owesReady = true
         for policy in Policy.allCases { self[policy].beginLaunch(isAnswerDue: policy.isAcknowledgedByApp) }

@@ -124,9 +124,11 @@ package struct PolicyRecord: Hashable, Sendable {
         return sent.number == number
     }
 
-    /// The process that was told is gone. What it answered stands; of the rest nobody knows how far it came.
+    /// The process that was told is gone. What it answered stands, but for an error: the next one may do better. Of the
+    /// rest nobody knows how far it came.
     mutating func beginLaunch(isAnswerDue: Bool) {
-        if sent != nil || isAnswerDue && told?.outcome == .delivered { told = nil }
+        let outcome = told?.outcome
+        if sent != nil || isAnswerDue && (outcome == .delivered || outcome == .error) { told = nil }
         sent = nil
     }
 

@@ -34,7 +34,7 @@ struct Apply: AsyncParsableCommand {
         for warning in policies.warnings { Terminal.note("\(warning.place): warning: \(warning.message)") }
         let request = ApplyRequest(changes: policies.changes, why: reason.why, isAgain: again)
         try await fleet.reach { controller in
-            let body = try await controller.ask(.apply, request)
+            let body = try await controller.askUntilInterrupted(.apply, request)
             try await wait.finish(body, policies.selectors, controller, output)
         }
     }
@@ -84,7 +84,8 @@ struct Delete: AsyncParsableCommand {
     func run() async throws {
         let documents = try self.documents()
         try await fleet.reach { controller in
-            let body = try await controller.ask(.delete, SelectionRequest(documents: documents, why: reason.why))
+            let request = SelectionRequest(documents: documents, why: reason.why)
+            let body = try await controller.askUntilInterrupted(.delete, request)
             try await wait.finish(body, documents, controller, output)
         }
     }

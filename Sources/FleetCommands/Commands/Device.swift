@@ -19,15 +19,19 @@ struct DeviceRemove: AsyncParsableCommand {
 
     func run() async throws {
         let home = try fleet.home.open()
-        let record = try home.record(of: id)
-        let reload = try record != nil ? home.removeDevice(id) : home.reloadBroker()
+        // What the controller would refuse is refused before the password is taken away.
+        guard case .operator = fleet.user else {
+            throw CommandError(.refused, "\(fleet.user.text) is no operator: only operators remove devices")
+        }
+        _ = try home.credentials(for: fleet.user)
+        let (incarnation, reload) = try home.removeDevice(id)
         // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
-        let request = DeviceRequest(device: id, incarnation: record?.incarnation)
+        let request = DeviceRequest(device: id, incarnation: incarnation)
         do {
             _ = try await fleet.reach { try await $0.ask(.deviceRemove, request) }
-        } catch let error as CommandError where error.status == .unreachable {
+        } catch let error as CommandError where incarnation != nil || error.status == .unreachable {
             throw CommandError(
-                .unreachable,
+                error.status == .refused ? .notConverged : error.status,
                 "\(error)\n\(id) can connect no more, but what it reported is still shown: repeat this command later.")
         }
         // The controller has answered, so a broker does run: where this command cannot see it.

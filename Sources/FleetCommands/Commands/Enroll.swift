@@ -50,7 +50,12 @@ struct EnrollDevice: AsyncParsableCommand {
         }
         let reload = try home.enroll(enrolments, floors: Floors(trust: try home.trust()))
         if reload == .notRunning {
-            Terminal.note("note: no broker runs on this home; it knows the new passwords when it starts")
+            // Where the controller has answered a broker does run: where this command cannot see it.
+            Terminal.note(
+                floors.isEmpty
+                    ? "note: no broker runs on this home; it knows the new passwords when it starts"
+                    : "warning: the broker was not told, since it runs where this command cannot see it: send it a"
+                        + " SIGHUP, or it goes on without the new passwords")
         }
         try output.show(try Self.report(enrolments, home))
     }

@@ -53,6 +53,17 @@ struct OutputOptions: ParsableArguments {
 struct ReasonOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Why, for the history.", valueName: "text"))
     var why: String?
+
+    /// The history would keep another text than was given.
+    func validate() throws {
+        guard let scalars = why?.unicodeScalars else { return }
+        guard scalars.count <= 1_000 else {
+            throw ValidationError("--why has \(scalars.count) characters, where at most 1000 are allowed")
+        }
+        guard scalars.allSatisfy({ !Text.printable(String($0)).isEmpty }) else {
+            throw ValidationError("--why holds a control character: write it on one line")
+        }
+    }
 }
 
 enum Arguments {

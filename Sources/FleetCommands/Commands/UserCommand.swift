@@ -50,7 +50,12 @@ struct UserAdd: ParsableCommand {
     func run() throws {
         let home = try user.home.open()
         let isKnown = try home.users().contains(user.user)
-        let file = try home.addUser(user.user)
+        let (file, reload) = try home.addUser(user.user)
+        if reload == .notRunning {
+            Terminal.note(
+                "note: no broker runs on this home that this command could see; one that does needs a SIGHUP, or it "
+                    + (isKnown ? "goes on with the old password" : "does not know this one"))
+        }
         let what = isKnown ? "has a new password, and the old one is void; it" : "may connect; the password"
         try Terminal.print(["\(user.user.text) \(what) is in \(file)"])
     }

@@ -51,7 +51,7 @@ struct WaitOptions: ParsableArguments {
         let followed: Progress?
         do {
             followed = try await Self.follow(documents, controller, for: wait, until: signals)
-        } catch let error as CommandError where error.status == .unreachable {
+        } catch let error as CommandError {
             if !isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
             throw CommandError(
                 .notConverged, "the change is made, and how far the devices are could not be read: \(error)")
@@ -108,8 +108,18 @@ struct WaitOptions: ParsableArguments {
         }
     }
 
+    /// An answer has room for the rows of some 400 apps.
+    private static let appsAtOnce = 100
+
+    /// Asks in parts, each with all documents of its apps.
     private static func progress(_ documents: [DocumentSelector], _ controller: Controller) async throws -> Progress {
-        try await controller.ask(.progress, SelectionRequest(documents: documents)).decoded()
+        let apps = Dictionary(grouping: documents, by: \.app).sorted { $0.key < $1.key }.map(\.value)
+        var parts: [Progress] = []
+        for start in stride(from: 0, to: apps.count, by: appsAtOnce) {
+            let part = apps[start..<min(start + appsAtOnce, apps.count)].flatMap { $0 }
+            parts.append(try await controller.ask(.progress, SelectionRequest(documents: part)).decoded())
+        }
+        return Progress(joining: parts)
     }
 
     static func report(_ response: ChangeResponse, _ progress: Progress?) -> Report {

@@ -55,7 +55,7 @@ struct BrokerConnection {
 
     private func connect() async throws {
         do {
-            try await client.connect()
+            try await connectToName()
         } catch let error as MosquittoError {
             let place = "\(home.context.host):\(home.context.port)"
             switch error.code {
@@ -71,6 +71,17 @@ struct BrokerConnection {
                         + "Start it with: mosquitto -c \(ShellWord.quoted(home.brokerConfigurationPath))")
             default: throw CommandError(.unreachable, "connecting to the broker at \(place) failed: \(error.message)")
             }
+        }
+    }
+
+    /// Of a name's addresses the first attempt takes one, and only the second one surely IPv4.
+    private func connectToName() async throws {
+        do {
+            try await client.connect()
+        } catch let error as MosquittoError {
+            let isNobodyThere = error.code == .connectionFailed || error.code == .timedOut
+            guard isNobodyThere, !client.options.hostIsNumeric else { throw error }
+            try await client.connect()
         }
     }
 }

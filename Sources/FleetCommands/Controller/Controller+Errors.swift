@@ -3,6 +3,9 @@ import FleetProtocol
 import Mosquitto
 
 extension Controller {
+    /// What is said of a change that may have been made.
+    static let doubt = "\nWhether the change was made is not known: look with `fleetctl get`."
+
     /// A refusal by the controller, in its words.
     static func error(_ failure: Response.Failure) -> CommandError {
         // Its place in the request is left out: who asked wrote a command or a file, and never saw the request.
@@ -19,8 +22,7 @@ extension Controller {
     static func error(
         _ cause: RequestExchange.Cause, mayBeDone: Bool, _ verb: Verb, _ home: FleetHome, _ user: User
     ) -> CommandError {
-        let doubt =
-            mayBeDone && verb.isChange ? "\nWhether the change was made is not known: look with `fleetctl get`." : ""
+        let doubt = mayBeDone && verb.isChange ? Self.doubt : ""
         return switch cause {
         case .nobodyThere:
             CommandError(

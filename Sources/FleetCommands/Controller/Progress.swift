@@ -36,8 +36,16 @@ struct Progress: Hashable, JSONReadable {
         var description: String { "\(device) \(app) \(policy): \(outcome)\(isOnline ? "" : " (offline)")" }
     }
 
+    /// How many of the missing are named.
+    private static let named = 20
+
     let rows: [StatusRow]
     let waiting: [Waiting]
+
+    init(joining parts: [Progress]) {
+        rows = parts.flatMap(\.rows)
+        waiting = parts.flatMap(\.waiting)
+    }
 
     init(from reader: inout JSONReader) throws {
         var rows: [StatusRow] = []
@@ -63,7 +71,7 @@ struct Progress: Hashable, JSONReadable {
     func shortfall(within limit: String) -> String? {
         var parts: [String] = []
         if !isConverged {
-            var names = waiting.filter(\.isOnline).map { "\n  \($0)" }.joined()
+            var names = waiting.filter(\.isOnline).prefix(Self.named).map { "\n  \($0)" }.joined()
             if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
             let answers = due == 1 ? "1 answer has" : "\(due) answers have"
             parts.append("\(answers) not come within \(limit):\(names)")

@@ -165,8 +165,8 @@ struct NodeWalk {
             mistake(at: node, path, "holds a control character (U+\(Self.hexadecimal(control)))")
             return nil
         }
-        guard text.count <= 1_000 else {
-            mistake(at: node, path, "\(text.count) characters, where at most 1000 are allowed")
+        guard text.unicodeScalars.count <= 1_000 else {
+            mistake(at: node, path, "\(text.unicodeScalars.count) characters, where at most 1000 are allowed")
             return nil
         }
         return text

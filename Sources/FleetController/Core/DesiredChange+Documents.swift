@@ -12,7 +12,7 @@ extension DesiredChange {
             let old = try transaction.document(at: address)
             try check(change, against: old, at: index)
             try warn(about: change)
-            if let old, old.value == change.value.jsonText, !request.isAgain {
+            if let old, let value = old.value, Text.isSame(value, change.value.jsonText), !request.isAgain {
                 return ChangeResult(
                     app: change.app, layer: change.layer, aspect: change.aspect, revision: old.revision.number,
                     isChanged: false)

@@ -31,7 +31,8 @@ package struct ControllerService: Service {
         logger.info(
             "started", metadata: ["home": "\(home.path)", "fleet": "\(home.context.fleet)", "broker": "\(broker)"])
         let outcome = await serve(client, engine, lock, outbox, loop)
-        await leave(client, engine.will.message)
+        // The will is how it says good-bye: a message of its own could still wait behind others at the DISCONNECT.
+        await client.close(.publishingWill)
         await loop.shutdown()
         try await engine.close()
         logger.info("stopped")
@@ -79,14 +80,6 @@ package struct ControllerService: Service {
             client.start()
             defer { group.cancelAll() }
             return await group.next() ?? .success(())
-        }
-    }
-
-    /// Tells the fleet, and goes: the presence is on its way before the DISCONNECT, if there is a connection.
-    private func leave(_ client: MQTTClient, _ will: ControllerCore.Message) async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addImmediateTask { _ = try? await client.publish(will.payload, to: will.topic, retain: true) }
-            await client.close()
         }
     }
 }

@@ -5,7 +5,7 @@ extension FleetStore.Transaction {
     /// Stores a status unless a newer one is there: one row written. False where there are more apps than there may be.
     func store(_ status: Status, of device: DeviceRow, at time: Timestamp) throws -> Bool {
         var known = try appID(status.app, adding: false)
-        // A name gets its number, for good, only for a device that may have the app.
+        // A name gets its number only for a device that may have the app.
         if known == nil, try appCount(of: device) < Presence.maximumApps {
             known = try appID(status.app, adding: true)
         }
@@ -80,11 +80,17 @@ extension FleetStore.Transaction {
             cache.apps[app] = id
             return id
         }
-        guard adding, try number("SELECT coalesce(max(id), 0) FROM apps") ?? 0 < 65_535 else { return nil }
-        try run("INSERT INTO apps (name) VALUES (?)", [app.text])
-        let id = database.lastInsertedRowID
+        guard adding, let id = try freeAppID() else { return nil }
+        try run("INSERT INTO apps (id, name) VALUES (?, ?)", [id, app.text])
         cache.apps[app] = id
         return id
+    }
+
+    /// The number behind the highest or, when all are given out, one whose app is gone.
+    private func freeAppID() throws -> Int64? {
+        let highest = try number("SELECT coalesce(max(id), 0) FROM apps") ?? 0
+        if highest < 65_535 { return highest + 1 }
+        return try number("SELECT min(id) - 1 FROM apps WHERE id > 1 AND id - 1 NOT IN (SELECT id FROM apps)")
     }
 
     private func shapeID(of status: Status, app: Int64) throws -> Int64 {

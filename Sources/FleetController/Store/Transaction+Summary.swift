@@ -112,7 +112,8 @@ extension FleetStore.Transaction {
         ).compactMap { row in try DeviceID(row[0] as String).flatMap { try device($0) } }
     }
 
-    /// Drops shapes and classes that no device-app has any more, and what has been in its class for an hour.
+    /// Drops shapes, classes and numbers of apps that no device-app has any more, and what has been in its class for an
+    /// hour.
     func dropUnused(at time: Timestamp) throws {
         try run(
             "DELETE FROM classed WHERE at <= ? OR at > ?",
@@ -120,7 +121,10 @@ extension FleetStore.Transaction {
         try run("DELETE FROM summary WHERE count = 0")
         try run("DELETE FROM shapes WHERE id NOT IN (SELECT shape FROM summary)")
         try run("DELETE FROM classes WHERE id NOT IN (SELECT class FROM summary)")
+        try run(
+            "DELETE FROM apps WHERE id NOT IN (SELECT app FROM shapes) AND id NOT IN (SELECT app FROM classes)")
         cache.forgetShapes()
         cache.classes.removeAll()
+        cache.apps.removeAll()
     }
 }

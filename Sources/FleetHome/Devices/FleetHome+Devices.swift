@@ -108,22 +108,21 @@ extension FleetHome {
 
     /// Takes a device's password away, and with it its connection; then notes that it is removed. Whatever ends it half-way,
     /// it can be repeated.
+    ///
+    /// - Returns: The incarnation that the device was last enrolled with; nil where this folder has no record of it.
     @discardableResult
-    package func removeDevice(_ device: DeviceID) throws -> BrokerReload {
+    package func removeDevice(_ device: DeviceID) throws -> (incarnation: Int64?, reload: BrokerReload) {
         try changing {
-            guard let record = try record(of: device) else {
-                throw FleetHomeError(
-                    .missing, "no device \(device) was ever enrolled", remedy: "`fleetctl get devices` lists them")
-            }
+            let record = try record(of: device)
             let reload = try updateBroker { $0.remove(.device(device)) }
-            if record.isEnrolled {
+            if let record, record.isEnrolled {
                 try deviceFolder.write(
                     DeviceRecord(
                         device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt,
                         removedAt: .now()),
                     to: "\(device).json")
             }
-            return reload
+            return (incarnation: record?.incarnation, reload: reload)
         }
     }
 

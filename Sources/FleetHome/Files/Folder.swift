@@ -30,7 +30,12 @@ struct Folder: Hashable, Sendable {
         var parent = ""
         for part in path.split(separator: "/").dropLast() {
             parent += "/\(part)"
-            guard mkdir(parent, 0o755) == 0 || errno == EEXIST else { throw unwritable(parent, "making the folder") }
+            if mkdir(parent, 0o755) == 0 {
+                // The umask may have closed it.
+                guard chmod(parent, 0o755) == 0 else { throw unwritable(parent, "changing the mode of") }
+            } else if errno != EEXIST {
+                throw unwritable(parent, "making the folder")
+            }
         }
         guard mkdir(path, mode) == 0 || errno == EEXIST else { throw unwritable(path, "making the folder") }
         if let owner, chown(path, owner.uid, owner.gid) != 0 { throw unwritable(path, "changing the owner of") }

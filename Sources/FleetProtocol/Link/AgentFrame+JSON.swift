@@ -1,4 +1,9 @@
 extension AgentFrame: JSONCodable {
+    /// All types that this version knows.
+    package static let types: Set<String> = [
+        "welcome", "refused", "ready", "deliver", "displayed", "activity", "codeResult", "kept",
+    ]
+
     package init(from reader: inout JSONReader) throws {
         var members = Members()
         try reader.object { name, value in
@@ -151,22 +156,31 @@ extension AppProperties: JSONCodable {
         managed: .unknown, authReason: .none, availability: .unavailable,
         values: Policy.allCases.map(PolicyValue.default(of:)))
 
+    /// A value that only a newer agent knows counts as its default, for that property alone.
     package init(from reader: inout JSONReader) throws {
         var managed: ManagedPolicy?
         var authReason: AuthReason?
         var availability: SecureServicesAvailability?
         var values = AppProperties.initial.values
         var missing = Set(Policy.allCases).subtracting([.secureServices])
+        var isAuthUnknown = false
         try reader.object { name, value in
             switch name {
-            case "managed": managed = try value.value()
-            case "authReason": authReason = try value.value()
-            case "availability": availability = try value.value()
+            case "managed": managed = try value.known { try ManagedPolicy(from: &$0) } ?? ManagedPolicy.unknown
+            case "authReason": authReason = try value.known { try AuthReason(from: &$0) } ?? AuthReason.none
+            case "availability":
+                availability =
+                    try value.known { try SecureServicesAvailability(from: &$0) }
+                    ?? SecureServicesAvailability.unavailable
             case "policies":
                 try value.object { name, value in
                     guard let policy = name.named(Policy.self) else { return }
-                    values[policy.index] = try PolicyValue(of: policy, from: &value)
                     missing.remove(policy)
+                    if let known = try value.known({ try PolicyValue(of: policy, from: &$0) }) {
+                        values[policy.index] = known
+                    } else if policy == .auth {
+                        isAuthUnknown = true
+                    }
                 }
             default: break
             }
@@ -174,6 +188,7 @@ extension AppProperties: JSONCodable {
         if let policy = missing.min() {
             throw FleetProtocolError(.missing, "this member is missing", at: "policies.\(policy.rawValue)")
         }
+        if isAuthUnknown { authReason = .unknownValue }
         self.init(
             managed: try required(managed, "managed"), authReason: try required(authReason, "authReason"),
             availability: try required(availability, "availability"), values: values)
@@ -191,6 +206,20 @@ extension AppProperties: JSONCodable {
                     }
                 }
             }
+        }
+    }
+}
+
+extension JSONReader {
+    /// What `read` makes of the next value; nil for one that is not known, which is passed over.
+    fileprivate mutating func known<Value>(_ read: (inout JSONReader) throws -> Value) throws -> Value? {
+        let start = mark
+        do {
+            return try read(&self)
+        } catch let error as FleetProtocolError where error.code == .value {
+            rewind(to: start)
+            try skip()
+            return nil
         }
     }
 }

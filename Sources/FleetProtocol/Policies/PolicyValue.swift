@@ -80,6 +80,34 @@ package enum PolicyValue: Hashable, Sendable {
     private static func rank(_ raw: Int) -> Int { raw == 1 ? 2 : raw == 2 ? 1 : 0 }
 }
 
+extension PolicyValue {
+    /// Texts by their bytes: an app is told of one that is only written differently. Equal ones have equal hashes.
+    package static func == (left: PolicyValue, right: PolicyValue) -> Bool {
+        switch (left, right) {
+        case (.auth(let old, let oldMessage), .auth(let new, let newMessage)):
+            old == new && Text.isSame(oldMessage, newMessage)
+        case (.config(let old), .config(let new)): isSame(old, new)
+        case (.openIn(let old, let oldApps), .openIn(let new, let newApps)): old == new && oldApps == newApps
+        case (.openFrom(let old, let oldApps), .openFrom(let new, let newApps)): old == new && oldApps == newApps
+        case (.pasteboard(let old), .pasteboard(let new)): old == new
+        case (.print(let old), .print(let new)): old == new
+        case (.secureFileIO(let old), .secureFileIO(let new)): old == new
+        case (.dragAndDrop(let old), .dragAndDrop(let new)): old == new
+        case (.secureServices(let old), .secureServices(let new)): old == new
+        case (.logLevel(let old), .logLevel(let new)): old == new
+        default: false
+        }
+    }
+
+    private static func isSame(_ old: [String: String], _ new: [String: String]) -> Bool {
+        guard old.count == new.count else { return false }
+        return old.allSatisfy { name, value in
+            guard let index = new.index(forKey: name) else { return false }
+            return Text.isSame(new[index].key, name) && Text.isSame(new[index].value, value)
+        }
+    }
+}
+
 extension PolicyValue: JSONWritable {
     /// The value's members on the link: `{"state":"authorized","message":""}`, `{"values":{…}}`, `{"policy":…,"apps":…}`.
     package func write(to writer: inout JSONWriter) {
@@ -150,8 +178,12 @@ extension PolicyValue: JSONWritable {
         }
 
         func known<Value: WireNamed>() throws -> Value {
-            guard let value = Value(wireName: try required(policy, "policy")) else {
-                throw FleetProtocolError(.value, "unknown value", at: "policy")
+            let name = try required(policy, "policy")
+            guard let value = Value(wireName: name) else {
+                throw FleetProtocolError(
+                    .value,
+                    "unknown value '\(Text.printable(name, limit: 40))': expected "
+                        + Value.wireNames.joined(separator: ", "), at: "policy")
             }
             return value
         }

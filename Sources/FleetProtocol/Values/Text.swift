@@ -21,6 +21,12 @@ package enum Text {
         return String(scalars)
     }
 
+    /// Whether both have the same bytes: to Swift, texts are equal that are written differently.
+    package static func isSame(_ left: String, _ right: String) -> Bool {
+        var left = left
+        return left.withUTF8 { Word(bytes: $0).isEqual(right) }
+    }
+
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7F..<0xA0: true

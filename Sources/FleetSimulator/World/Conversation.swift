@@ -139,7 +139,7 @@ struct Conversation {
         unstored.removeAll { $0.kind == kind }
         settled[kind] = nil
         if answer.state == .unsupported { unsupported.insert(answer.policy) } else { unsupported.remove(answer.policy) }
-        // An error is told again with the next revision.
+        // An error is told again with the next revision, and to the next process.
         if answer.state != .error { unstored.append(told.delivery) }
     }
 }

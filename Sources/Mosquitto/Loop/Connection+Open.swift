@@ -100,7 +100,7 @@ private let noPassphrase:
 
 extension ClientOptions {
     /// Whether connecting needs no look-up.
-    var hostIsNumeric: Bool {
+    package var hostIsNumeric: Bool {
         var address = in6_addr()
         return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1
     }

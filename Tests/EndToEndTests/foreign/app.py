@@ -195,6 +195,8 @@ class App:
     def ready(self, told):
         values = {"managed": told["managed"], "availability": told["availability"], **told["policies"]}
         self.properties = {what: understood(what, value)[0] for what, value in values.items()}
+        if self.properties["logLevel"] is None:
+            self.properties["logLevel"] = "status"
         self.is_ready = True
         tell("ready", properties=self.properties)
         self.send({"type": "ready"})
@@ -203,7 +205,7 @@ class App:
         """First the property, then the callback, then `delivered`; one after the other, as they come."""
         value, wrong = understood(what, told)
         if value is None:
-            return None  # passed over, without an answer
+            return self.send({"type": "delivered", "delivery": delivery})  # passed over; the next one waits for this
         if self.newest.get(what) == (delivery, value):
             return self.send({"type": "delivered", "delivery": delivery})  # a repetition
         self.properties[what] = value

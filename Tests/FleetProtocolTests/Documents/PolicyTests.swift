@@ -41,6 +41,17 @@ struct PolicyTests {
     @Test("policies count up from 0 without a gap")
     func indices() { #expect(Policy.allCases.map(\.index) == Array(0..<Policy.allCases.count)) }
 
+    @Test("values with texts that are only written differently are not equal")
+    func spelling() {
+        let (apart, together) = ("e\u{301}", "\u{e9}")
+        #expect(apart == together)
+        #expect(PolicyValue.config(["a": apart]) != .config(["a": together]))
+        #expect(PolicyValue.config([apart: "a"]) != .config([together: "a"]))
+        #expect(PolicyValue.auth(.retired, message: apart) != .auth(.retired, message: together))
+        #expect(PolicyValue.config([apart: together]) == .config([apart: together]))
+        #expect(PolicyValue.config([apart: "a"]).hashValue == PolicyValue.config([apart: "a"]).hashValue)
+    }
+
     @Test("a tightening takes something and gives nothing")
     func tightening() throws {
         let a = AppID(unchecked: "a")
