@@ -23,7 +23,7 @@ struct FaultTests {
         .trustNotPublished: 13, .lostIgnored: 85, .reportedNotSaid: 391, .documentsNotSaid: 10_905,
         .markersNotRepeated: 10_000, .connectionKept: 10_290, .ownConnectionKept: 10_025,
         .refusalsIgnored: 15_050, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 22_600, .connectionsConfused: 90,
-        .wakesNotRepeated: 10_124,
+        .wakesNotRepeated: 13_300,
         .replacedNotPutBack: 1_400, .presenceNotTaken: 6,
         .retainedPresenceTaken: 1, .willsTaken: 58, .removedNotCleared: 20, .enrolmentsNotRead: 5,
         .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 176, .rowsLeftOut: 5,

@@ -19,6 +19,8 @@ final class AppProcess {
     private var isPumpDue = false
     /// It has a delegate at present.
     private(set) var isAttended = true
+    /// The last that it was told of the screen is that the agent takes it.
+    private(set) var isResigned = false
     private var lastUp: Int64 = 0
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
@@ -76,6 +78,7 @@ final class AppProcess {
         isRunning = false
         isRetiring = false
         isAttended = true
+        isResigned = false
         watch = AppWatch()
         readiesBefore = machine.watch.readies[id] ?? 0
         var session = AppSession(keepingRequests: world.requestLimit)
@@ -290,6 +293,7 @@ final class AppProcess {
         world.say(name, "is called: \(call)")
         machine.check(call, of: self)
         watch.begins(call)
+        if case .activity(let isActive) = call { isResigned = !isActive }
         if call == .ready { wasReady = true }
         if case .changed(let number, let delivery) = call {
             if let newest = newestTold[delivery.kind], number != newest {
@@ -338,6 +342,7 @@ final class AppProcess {
     func turnAway() {
         world.say(name, "has no delegate")
         isAttended = false
+        isResigned = false
         // Of its retirement it may hear only what has come of it since.
         isRetiring = false
     }

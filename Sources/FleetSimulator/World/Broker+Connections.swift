@@ -102,7 +102,9 @@ extension Broker {
         guard connection.isBrokerThere else { return }
         connection.isBrokerThere = false
         connections.removeAll { $0 === connection }
-        if isWillSaid, let will = connection.will {
+        // It is held to the rights like what is published.
+        let isRefused = refusedUntil[connection.client.user].map { world.now < $0 } ?? false
+        if isWillSaid, !isRefused, let will = connection.will {
             let say = { [unowned self] in
                 world.say("broker", "says the will of \(connection.client.name)")
                 publish(will.topic, will.payload, .atLeastOnce, retain: true, by: connection.client)

@@ -21,6 +21,8 @@ extension Broker {
             let connection = connections.removeFirst()
             connection.isBrokerThere = false
             tellLoss(of: connection, isPowerCut: isPowerCut)
+            // With all that it had yet to send.
+            if isPowerCut { connection.isDead = true }
         }
         if !isCrash { save() }
         if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }

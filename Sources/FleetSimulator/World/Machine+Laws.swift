@@ -51,6 +51,7 @@ extension Machine {
         checkContact(core, events)
         checkSaved(core, effects, isNew: core.state.contact != noted)
         checkTightened(core, effects)
+        checkForeign(events, effects, core)
         checkRequests(events, effects)
         checkRetirements(events, core)
         checkCodes(events, effects, core)
@@ -78,9 +79,21 @@ extension Machine {
                 else { continue }
                 if case .desired(.group(let group), _, _) = address, !core.state.groups.contains(group) { continue }
                 world.fail(
-                    .barrier, "\(name)/\(app): all it is told is that it is \(state.rawValue), and it is authorized")
+                    .barrier, "\(name)/\(app): all it is told is that it is \(state), and it is authorized")
             }
         }
+    }
+
+    /// What is refused is told.
+    private func checkForeign(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
+        guard events.count == 1, case .message(let topic, let wire) = events[0], watch.foreign.contains(wire),
+            core.connection != nil, core.trust.key(world.fleet.signingKey.publicKey.id) != nil,
+            case .desired(_, let app, _)? = Address(topic: topic, in: SimulatedFleet.id), disk.state.apps[app] != nil
+        else { return }
+        let isTold = effects.contains {
+            if case .log(let entry) = $0 { entry.detail?.hasPrefix(topic) == true } else { false }
+        }
+        if !isTold { world.fail(.unforged, "\(name) was shown another fleet's document, and tells nobody") }
     }
 
     private static let trust = Address.trust.topic(in: SimulatedFleet.id)

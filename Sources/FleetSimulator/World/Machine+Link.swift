@@ -29,6 +29,23 @@ extension Machine {
         post(.frame(LinkID(lastLink), .code(app, isRight ? Self.rightCode : "wrong")))
     }
 
+    /// One text is shown after the other.
+    func takeScreen() {
+        displays += 1
+        if displays == 1 { tellActivity(false) }
+    }
+
+    func giveScreenBack() {
+        displays -= 1
+        if displays == 0 { tellActivity(true) }
+    }
+
+    private func tellActivity(_ isActive: Bool) {
+        for (number, app) in links.sorted(by: { $0.key < $1.key }) {
+            app.receive(.activity(isActive: isActive), on: number)
+        }
+    }
+
     func refuse(_ app: AppID) { post(.registrationRefused(app, reason: "another user's process")) }
 
     /// A process that may be the app, by its user, says that it is, while another one is, and goes on before it has heard

@@ -72,6 +72,7 @@ extension Machine {
         world.say(name, "the agent is gone")
         core = nil
         run += 1
+        displays = 0
         inbox = []
         dues = Dues()
         watch.died()

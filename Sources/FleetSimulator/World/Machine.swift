@@ -95,6 +95,8 @@ final class Machine: BusClient {
     var dues = Dues()
     /// When the present connection was made.
     var connectedAt: Int64 = 0
+    /// Texts that wait for the screen, or have it.
+    var displays = 0
     /// Its agent is older than the controller, and does not know all of its values.
     let older: OlderReader?
     /// What each run of the agent makes its nonces from.
@@ -291,7 +293,12 @@ final class Machine: BusClient {
                 if world.fault == .displaysNotAnswered, world.noise.chance(50) { continue }
                 let isShown = world.noise.chance(80)
                 links[link.number]?.shown[number] = isShown
-                later { $0.post(.displayed(link, id: number, isShown)) }
+                takeScreen()
+                // Until the person has read it.
+                later(after: world.isCalm ? 1 : world.noise.milliseconds(1...20_000)) {
+                    $0.post(.displayed(link, id: number, isShown))
+                    $0.giveScreenBack()
+                }
             case .checkCode(let check, let text, _):
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
                 later { $0.post(.codeChecked(check, isRight: isRight)) }
@@ -309,8 +316,8 @@ final class Machine: BusClient {
     }
 
     /// Something that the process waits for.
-    func later(_ body: @escaping (Machine) -> Void) {
+    func later(after delay: Int64? = nil, _ body: @escaping (Machine) -> Void) {
         let run = run
-        world.after(world.delay()) { [unowned self] in if self.run == run { body(self) } }
+        world.after(delay ?? world.delay()) { [unowned self] in if self.run == run { body(self) } }
     }
 }

@@ -20,6 +20,8 @@ struct Watch {
     var unstored: [StoreChange] = []
     /// What the controller has never said.
     var forged: Set<[UInt8]> = []
+    /// Of that, what is signed for another fleet.
+    var foreign: Set<[UInt8]> = []
     /// What this run of its agent has refused last, as its log says.
     var refusals: [String] = []
     /// Markers that were published.

@@ -21,6 +21,7 @@ extension World {
             }
         case .otherFleet:
             let wire = forged(at: config, fleet.otherUUID, fleet.signingKey, Self.farAhead)
+            machine.watch.foreign.insert(wire)
             machine.shown(config.topic(in: SimulatedFleet.id), wire)
         case .altered:
             guard let original = documents.last(where: { $0.topic == config.topic(in: SimulatedFleet.id) }),

@@ -95,6 +95,7 @@ extension World {
             return fail(.total, "\(app.name) is \(session.phase), \(session.connectionState)")
         }
         if app.isAttended, !app.machine.wasPutBack { app.checkCalled() }
+        if app.isResigned { fail(.ends, "\(app.name) was told that the screen is taken, and never that it is back") }
         if app.isAttended, !session.inbox.isEmpty {
             fail(.ends, "\(app.name) is still to be called: \(session.inbox)")
         }
