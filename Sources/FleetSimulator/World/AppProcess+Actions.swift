@@ -6,7 +6,9 @@ extension AppProcess {
     func answerAgain() {
         let policies = Policy.allCases.filter(\.isAcknowledgedByApp)
         let policy = policies[world.noise.below(policies.count)]
-        acknowledge(policy, world.noise.chance(50) ? .applied : .error, "on second thoughts")
+        let state: PolicyState = [.applied, .error, .unsupported][world.noise.below(3)]
+        if state == .unsupported { saidUnsupported.insert(policy) }
+        acknowledge(policy, state, "on second thoughts")
     }
 
     func attempt() {

@@ -31,6 +31,10 @@ final class AppProcess {
     /// What this version of the app implements.
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
+    /// When its connection to the agent breaks by itself.
+    private var breaks: SplitMix64
+    /// Of which it has said by itself that it cannot do it.
+    var saidUnsupported: Set<Policy> = []
     var watch = AppWatch()
     /// The newest delivery of each kind that has come.
     private var newestTold: [DeliveryKind: Int64] = [:]
@@ -60,6 +64,7 @@ final class AppProcess {
         manner = [.prompt, .prompt, .prompt, .prompt, .wrong, .late, .late, .never][machine.world.noise.below(8)]
         callbacks = Self.callbacks(&machine.world.noise)
         updates = SplitMix64(seed: UInt64(install.text.prefix(8), radix: 16) ?? 0)
+        breaks = SplitMix64(seed: UInt64(install.text.suffix(8), radix: 16) ?? 0)
     }
 
     private static func callbacks(_ random: inout SplitMix64) -> Set<Callback> {
@@ -141,6 +146,7 @@ final class AppProcess {
     func reinstall() {
         install = .random(using: &world.noise)
         answered = []
+        saidUnsupported = []
         called = [:]
         isCalledForLess = false
         crash()
@@ -164,6 +170,17 @@ final class AppProcess {
     private func closeLink() {
         if let link { machine.linkClosed(link) }
         link = nil
+    }
+
+    /// It breaks by itself, and the agent hears of that when the app has come back.
+    private func breakLink() {
+        guard session?.connection == .open, let old = link else { return }
+        world.say(name, "loses its connection to the agent")
+        machine.brokenLinks.insert(old)
+        link = nil
+        run { $0.lost(AppConnectError(.unreachable, "the connection broke")) }
+        connect()
+        world.after(world.noise.milliseconds(5...3_000)) { [unowned machine] in machine.linkClosed(old) }
     }
 
     /// The agent is gone, or has closed the connection.
@@ -281,6 +298,7 @@ final class AppProcess {
     private func pump() {
         var call: AppSession.Call?
         if wasReady, !world.isCalm, world.noise.below(200) == 0 { lookAway() }
+        if wasReady, !world.isCalm, breaks.below(600) == 0 { breakLink() }
         let callbacks = isAttended ? callbacks : nil
         run { session in
             let (next, effects) = session.next(for: callbacks)
@@ -370,7 +388,7 @@ final class AppProcess {
     }
 
     func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
-        let isAllowed = wasReady && watch.mayAnswer(policy)
+        let isAllowed = wasReady && watch.mayAnswer(policy) && (policy != .auth || state != .unsupported)
         run { session in
             let effects = try? session.acknowledge(policy, state, message)
             if (effects != nil) != isAllowed {

@@ -26,7 +26,7 @@ extension Controller {
                 let status = try? Status(
                     wire: message.payload, fleet: SimulatedFleet.id, device: device, app: app),
                 isThere(device, status.order.incarnation),
-                let highest = status.policies.map(\.received).max(), highest > latest.number
+                let highest = status.policies.map(\.received).max(), highest > latest.number, highest < 1 << 50
             else { return nil }
             return "revision \(highest) by \(device)/\(app)"
         default: return nil

@@ -49,7 +49,9 @@ extension Machine {
 
     /// An app that was not refused loses its connection to another one of its own only.
     func checkThrownOff(_ app: AppProcess, from link: Int64) {
-        if watch.links[link] != nil, !links.contains(where: { $0.key > link && $0.value === app }) {
+        if watch.links[link] != nil, !brokenLinks.contains(link),
+            !links.contains(where: { $0.key > link && $0.value === app })
+        {
             world.fail(.continues, "\(app.name): its agent has closed its connection")
         }
     }
@@ -80,6 +82,8 @@ extension Machine {
             {
                 world.fail(.whole, "\(name)/\(app.id): \(frame) was told before a loss of authorization")
             }
+        case .refused(.inUse, _) where app.session?.registration?.launch == record.launch:
+            world.fail(.continues, "\(app.name) has come back, and is refused as if it were another")
         case .welcome(_, _, let kept?) where kept > 0:
             if let launch = app.session?.registration?.launch,
                 !watch.requests.contains(Watch.Request(launch: launch, number: kept)), !wasPutBack

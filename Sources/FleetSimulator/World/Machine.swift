@@ -95,6 +95,8 @@ final class Machine: BusClient {
     var dues = Dues()
     /// When the present connection was made.
     var connectedAt: Int64 = 0
+    /// Connections of apps that have broken by themselves.
+    var brokenLinks: Set<Int64> = []
     /// Texts that wait for the screen, or have it.
     var displays = 0
     /// Its agent is older than the controller, and does not know all of its values.
@@ -289,6 +291,7 @@ final class Machine: BusClient {
                     checkThrownOff(app, from: link.number)
                     app.lostLink(link.number)
                 }
+                later(after: 1) { $0.post(.linkClosed(link)) }
             case .display(let link, let number, _):
                 if world.fault == .displaysNotAnswered, world.noise.chance(50) { continue }
                 let isShown = world.noise.chance(80)

@@ -97,6 +97,7 @@ extension World {
         case .late:
             machine.withhold(
                 ["/hello", "/heartbeat", "/control/"][noise.below(3)], for: noise.milliseconds(10_000...400_000))
+        case .replayedReport where noise.chance(40): showNonsense(of: machine)
         case .replayedReport:
             areReportsReplayed = true
             replay(to: controller.readingConnection) { $0.contains("/reply/") }
@@ -121,6 +122,25 @@ extension World {
             let topics = broker.retained.keys.filter { topic in own.contains(where: topic.hasPrefix) }.sorted()
             if !topics.isEmpty { broker.overwrite(topics[noise.below(topics.count)], []) }
         }
+    }
+
+    /// What cannot be read, or cannot be, in a device's or an operator's name.
+    private func showNonsense(of machine: Machine) {
+        let own: [Address] = [
+            .reply(machine.id, appID(0), .status), .reply(machine.id, appID(0), .event), .presence(.device(machine.id)),
+            .request(operators[0].user, .apply),
+        ]
+        let address = own[noise.below(own.count)]
+        let topic = address.topic(in: SimulatedFleet.id)
+        guard let connection = controller.readingConnection else { return }
+        let whole = broker.seen.last { $0.topic == topic }.map { String(decoding: $0.payload, as: UTF8.self) } ?? "{"
+        let isHuge = noise.chance(50)
+        let text =
+            isHuge && address == own[0]
+            ? whole.replacing("\"received\":", with: "\"received\":9007199254740990,\"was\":")
+            : String(whole.prefix(whole.count / 2)) + "]"
+        say("broker", "shows \(controller.name) nonsense at \(topic)")
+        broker.show(topic, Array(text.utf8), isRetained: noise.chance(20), to: connection)
     }
 
     /// Those of earlier connections and runs, just when one of this connection's is awaited.

@@ -149,7 +149,9 @@ extension World {
     private func checkAnswer(_ policy: Policy, of app: AppProcess, _ session: AppSession, _ report: PolicyRecord) {
         guard policy.isAcknowledgedByApp else { return }
         let outcome = report.attempt.outcome
-        if outcome == .unsupported, Callback(of: policy).map(app.callbacks.contains) ?? true {
+        if outcome == .unsupported, Callback(of: policy).map(app.callbacks.contains) ?? true,
+            !app.saidUnsupported.contains(policy)
+        {
             fail(.ends, "\(app.name): it can be told of \(policy.rawValue), and its agent says that it cannot")
         }
         if outcome == .applied, report.applied != report.received {
