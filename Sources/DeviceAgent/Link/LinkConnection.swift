@@ -93,8 +93,7 @@ final class LinkConnection: ChannelDuplexHandler {
     private func tellActivity() {
         guard let isActive, !isOver, let context, context.channel.isWritable else { return }
         self.isActive = nil
-        let line = AgentFrame.activity(isActive: isActive).json + [UInt8(ascii: "\n")]
-        context.writeAndFlush(NIOAny(ByteBuffer(bytes: line)), promise: nil)
+        context.writeAndFlush(NIOAny(AgentFrame.activity(isActive: isActive).line), promise: nil)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -150,8 +149,7 @@ final class LinkConnection: ChannelDuplexHandler {
         let text = Text.printable(message, limit: 500)
         logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(text)"])
         isOver = true
-        let bytes = AgentFrame.refused(code, message: text).json + [UInt8(ascii: "\n")]
-        context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
+        context.writeAndFlush(NIOAny(AgentFrame.refused(code, message: text).line), promise: nil)
         context.close(promise: nil)
     }
 

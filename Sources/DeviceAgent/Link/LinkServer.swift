@@ -87,7 +87,7 @@ final class LinkServer: Sendable {
 
     func send(_ frame: AgentFrame, to link: LinkID) {
         guard let channel = state.withLock({ $0.links[link]?.channel }) else { return }
-        channel.writeAndFlush(ByteBuffer(bytes: frame.json + [UInt8(ascii: "\n")]), promise: nil)
+        channel.writeAndFlush(frame.line, promise: nil)
     }
 
     /// Tells every connection that the agent takes the screen, or has given it back.
@@ -145,6 +145,11 @@ final class LinkServer: Sendable {
         future.assumeIsolated().whenSuccess { peer = $0.uid }
         return peer
     }
+}
+
+extension AgentFrame {
+    /// As it is written.
+    var line: ByteBuffer { ByteBuffer(bytes: json + [UInt8(ascii: "\n")]) }
 }
 
 /// The kernel's `struct ucred`, which glibc's headers hide.

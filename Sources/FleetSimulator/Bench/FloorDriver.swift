@@ -106,6 +106,7 @@ actor FloorDriver {
     }
 
     private func greet() {
+        guard !ungreeted.isEmpty else { return }
         let body = [UInt8](repeating: UInt8(ascii: "h"), count: traffic.helloSize)
         while let publisher, publisher.hasRoom, let topic = ungreeted.popFirst() {
             _ = try? publisher.publish(body, to: topic)

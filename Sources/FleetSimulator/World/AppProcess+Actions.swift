@@ -11,6 +11,24 @@ extension AppProcess {
         acknowledge(policy, state, "on second thoughts")
     }
 
+    /// As its manner is.
+    func answer(_ policy: Policy) {
+        let isError = manner == .wrong && world.noise.chance(30)
+        acknowledge(policy, isError ? .error : .applied, isError ? "it did not work" : nil)
+    }
+
+    func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
+        let isAllowed = wasReady && watch.mayAnswer(policy) && (policy != .auth || state != .unsupported)
+        run { session in
+            let effects = try? session.acknowledge(policy, state, message)
+            if (effects != nil) != isAllowed {
+                world.fail(.quiet, "\(name): its answer for \(policy.rawValue) was \(isAllowed ? "refused" : "taken")")
+            }
+            if effects != nil { watch.answered(policy, state, message) }
+            return effects ?? []
+        }
+    }
+
     func attempt() {
         ask { session in
             let other = AppID(unchecked: "a\(world.noise.below(3))")

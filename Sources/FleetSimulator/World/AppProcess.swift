@@ -27,7 +27,7 @@ final class AppProcess {
     var displays: Set<Int64> = []
     /// Whether a person has seen them.
     var shown: [Int64: Bool] = [:]
-    private let manner: Manner
+    let manner: Manner
     /// What this version of the app implements.
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
@@ -379,23 +379,6 @@ final class AppProcess {
                 world.fail(.kept, "\(name): its agent is not told that \(call) has returned")
             }
             return effects
-        }
-    }
-
-    private func answer(_ policy: Policy) {
-        let isError = manner == .wrong && world.noise.chance(30)
-        acknowledge(policy, isError ? .error : .applied, isError ? "it did not work" : nil)
-    }
-
-    func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
-        let isAllowed = wasReady && watch.mayAnswer(policy) && (policy != .auth || state != .unsupported)
-        run { session in
-            let effects = try? session.acknowledge(policy, state, message)
-            if (effects != nil) != isAllowed {
-                world.fail(.quiet, "\(name): its answer for \(policy.rawValue) was \(isAllowed ? "refused" : "taken")")
-            }
-            if effects != nil { watch.answered(policy, state, message) }
-            return effects ?? []
         }
     }
 }

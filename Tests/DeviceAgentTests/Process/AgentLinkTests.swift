@@ -18,6 +18,14 @@ struct AgentLinkTests {
         if case .welcome? = try await client.next() { true } else { false }
     }
 
+    /// Whether that text was shown; nil when the connection ends before.
+    private func isShown(_ id: Int64, _ client: LinkClient) async throws -> Bool? {
+        while let frame = try await client.next() {
+            if case .displayed(id, let isShown) = frame { return isShown }
+        }
+        return nil
+    }
+
     @Test("who may be which app is what apps.d says, at once, and a broken file opens nothing")
     func access() async throws {
         try await withFixture { fixture in
@@ -184,12 +192,8 @@ struct AgentLinkTests {
             #expect(try await isWelcome(client))
             for number in 1...2 {
                 client.send(.display(id: Int64(number), text: "text \(number);"))
-                var answer: Bool?
-                while answer == nil, let frame = try await client.next() {
-                    if case .displayed(Int64(number), let isShown) = frame { answer = isShown }
-                }
                 // The script ends with how often it has run.
-                #expect(answer == false)
+                #expect(try await isShown(Int64(number), client) == false)
             }
             #expect(try String(contentsOfFile: text, encoding: .utf8) == "text 1;text 2;")
             for line in try String(contentsOfFile: pids, encoding: .utf8).split(separator: "\n") {
@@ -212,10 +216,7 @@ struct AgentLinkTests {
             let texts = 3_000
             for number in 1...texts {
                 client.send(.display(id: Int64(number), text: "x"))
-                var isShown = false
-                while !isShown, let frame = try await client.next() {
-                    if case .displayed(Int64(number), true) = frame { isShown = true }
-                }
+                #expect(try await isShown(Int64(number), client) == true)
             }
             deaf.send(.display(id: 0, text: "the last"))
             var (heard, last): (Int, Bool?) = (0, nil)
@@ -241,11 +242,7 @@ struct AgentLinkTests {
             #expect(try await isWelcome(client))
             for number in 0..<10 {
                 client.send(.display(id: Int64(number), text: String(repeating: "x", count: Link.maximumText)))
-                var isShown = false
-                while !isShown, let frame = try await client.next() {
-                    if case .displayed(_, let shown) = frame { isShown = shown }
-                }
-                #expect(isShown)
+                #expect(try await isShown(Int64(number), client) == true)
             }
             #expect(process.status == nil, "\(process.errors)")
         }
