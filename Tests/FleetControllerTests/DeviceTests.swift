@@ -747,6 +747,30 @@ struct DeviceTests {
         #expect(revisions.count == 1 && hello.documents == Digest(of: revisions))
     }
 
+    @Test("which documents a device is to have is told of the apps that it has by then")
+    func askedAndInstalled() throws {
+        let world = try World()
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        try world.apply(notes, "all", .config, #"{"values":{"a":"2"}}"#)
+        world.pass(seconds: 31)
+        // The broker has lost the trust document, and until it has that again nobody is greeted.
+        world.retained[world.identity.topic(.trust)] = nil
+        world.dropsDocuments = true
+        world.connect()
+        let connection = RandomID.random()
+        var apps = [Presence.App(id: mail, sdk: "1.0", implements: [])]
+        world.online(till, connection: connection, apps: apps, documents: Presence.Documents(trust: 1))
+        apps.append(Presence.App(id: notes, sdk: "1.0", implements: []))
+        world.online(till, connection: connection, apps: apps)
+        #expect(try hellos(world).isEmpty)
+        let trust = try #require(world.published.last { $0.topic.hasSuffix("/trust") })
+        world.receive(.trust, trust.payload)
+        let hello = try #require(try hellos(world).last)
+        let revisions = try world.store.transaction { try $0.revisions(for: till, apps: [mail, notes]) }
+        #expect(hello.lost == [.documents] && revisions.count == 2 && hello.documents == Digest(of: revisions))
+    }
+
     private func warnings(_ world: World) throws -> [JSONValue] {
         try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
     }

@@ -152,6 +152,26 @@ struct RequestTests {
         #expect(world.stopped == nil)
     }
 
+    @Test("what is left of a request is answered as that is, and the whole as what was left of it")
+    func torn() throws {
+        let world = try World()
+        world.connect()
+        func whole(_ id: RandomID) -> String {
+            #"{"v":1,"id":"\#(id)","replyTo":"here","notAfter":"\#(world.now.advanced(bySeconds: 30))","#
+                + #""body":\#(Self.change)}"#
+        }
+        let (first, second) = (whole(.random()), whole(.random()))
+        let done = try #require(world.raw(.apply, first))
+        #expect(world.raw(.apply, first.dropLast(4) + "]") == done)
+        let refused = try #require(world.raw(.apply, second.dropLast(4) + "]"))
+        #expect(try Response(json: refused, limit: 4_096).result != Response(json: done, limit: 4_096).result)
+        let restarted = try World(identity: world.identity, store: world.store)
+        restarted.now = world.now
+        restarted.connect()
+        #expect(restarted.raw(.apply, second) == refused)
+        #expect(restarted.raw(.apply, first) == done)
+    }
+
     @Test("requests that come before the broker is repaired are answered afterwards")
     func deferred() throws {
         let world = try World()

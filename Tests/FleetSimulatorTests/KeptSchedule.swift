@@ -356,5 +356,45 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(261_137, .refuseSaid(nil, 4_875)),
                     .init(571_834, .request(0, .apply(app: 0, .device(1), aspect: 3, variant: 1, isBased: false))),
                 ])),
+        KeptSchedule(
+            what: "a device that installs an app while it waits for its hello is told of that app's documents too",
+            schedule: Schedule(
+                seed: 2_568_412_897_629_142, devices: 3, apps: 3,
+                steps: [
+                    .init(90_524, .enroll(2, isNew: true)),
+                    .init(91_382, .request(0, .apply(app: 2, .group(0), aspect: 0, variant: 3, isBased: false))),
+                    .init(91_407, .enroll(2, isNew: false)), .init(91_540, .fillDisk(1, 3_966)),
+                    .init(94_000, .request(1, .apply(app: 2, .all, aspect: 0, variant: 2, isBased: false))),
+                    .init(96_467, .request(1, .apply(app: 1, .all, aspect: 0, variant: 0, isBased: false))),
+                    .init(373_860, .request(0, .apply(app: 1, .device(2), aspect: 0, variant: 0, isBased: false))),
+                    .init(373_866, .enroll(1, isNew: true)), .init(375_581, .renewTrust),
+                    .init(375_598, .request(0, .delete(app: 2, .group(0)))),
+                    .init(376_175, .request(0, .apply(app: 0, .all, aspect: 4, variant: 1, isBased: false))),
+                ])),
+        KeptSchedule(
+            what: "a request of which half was shown first is answered as that half, also behind a restart",
+            schedule: Schedule(
+                seed: 2_568_412_897_638_390, devices: 1, apps: 1, broker: .hostile,
+                steps: [
+                    .init(275, .forge(0, .replayed)),
+                    .init(879, .unplug(0, 348_093)),
+                    .init(50_354, .renewTrust),
+                    .init(51_812, .request(0, .group(1, priority: 0, members: 0))),
+                    .init(53_327, .renewTrust),
+                    .init(53_650, .stallBroker(30_515)),
+                    .init(54_063, .forge(0, .forgedHello)),
+                    .init(54_069, .cutController(noticedAfter: 0)),
+                    .init(54_074, .ageBroker(by: 2, downFor: 2_219)),
+                    .init(54_104, .request(0, .apply(app: 0, .device(0), aspect: 4, variant: 3, isBased: false))),
+                    .init(54_130, .request(1, .apply(app: 0, .all, aspect: 3, variant: 1, isBased: false))),
+                    .init(56_185, .forge(0, .foreignKey)),
+                    .init(57_460, .stallController(120_327)),
+                    .init(233_694, .forge(0, .foreignKey)),
+                    .init(233_722, .request(1, .apply(app: 0, .all, aspect: 3, variant: 2, isBased: false))),
+                    .init(235_815, .forge(0, .late)),
+                    .init(236_897, .refuse(0, 0)),
+                    .init(238_406, .forge(0, .emptied)),
+                    .init(238_432, .forge(0, .replayedReport)),
+                ])),
     ]
 }

@@ -77,6 +77,7 @@ struct Serving {
         if waiting[device]?.connection == presence.connection {
             // What it is to be told stays: nobody tells it again in this round.
             if let nonce = presence.nonce { waiting[device]?.nonce = nonce }
+            if waiting[device]?.apps != nil { waiting[device]?.apps = presence.apps.map(\.id) }
             return
         }
         if let had = greeted[device], had.connection == presence.connection {

@@ -10,31 +10,34 @@ extension ControllerCore {
         do {
             request = try Request(json: message.payload, limit: Request.maximumSize)
         } catch {
-            return refuse(message, from: user, error, &turn)
+            return try refuse(message, verb, from: user, error, &turn)
         }
-        let response = try response(to: request, verb, from: user, &turn)
+        let key = AnswerCache.Key(user: user, id: request.id)
+        let response = try response(to: .success(request), verb, key, &turn)
         turn.publish(identity.topic(.response(user, request.replyTo)), response, retain: false)
     }
 
+    /// - Parameter request: Why not, where all that can be read of it is who asks and its id: it may be what is left of one that
+    ///   has been answered, or that comes whole as well.
     private mutating func response(
-        to request: Request, _ verb: Verb, from user: User, _ turn: inout Turn
+        to request: Result<Request, Response.Failure>, _ verb: Verb, _ key: AnswerCache.Key, _ turn: inout Turn
     ) throws -> [UInt8] {
-        let key = AnswerCache.Key(user: user, id: request.id)
         if let answer = answers[key] { return answer }
         do {
-            if verb.isChange, let answer = try store.transaction({ try $0.response(to: request.id, of: user) }) {
+            if verb.isChange, let answer = try store.transaction({ try $0.response(to: key.id, of: key.user) }) {
                 // Whoever enrols a device and asks again writes it down only now.
-                if verb == .enroll {
+                if verb == .enroll, case .success(let request) = request {
                     noteEnrolment(try DeviceRequest(json: request.body.json, limit: Request.maximumSize), at: turn.now)
                 }
                 return answer
             }
+            try Self.checkRight(of: key.user, to: verb)
+            let request = try request.get()
             guard request.notAfter > turn.now else {
                 throw Response.Failure(
                     .expired,
                     "the request came at \(turn.now), after its notAfter: the clocks differ, or it took too long")
             }
-            try Self.checkRight(of: user, to: verb)
             // What could come again when its answer is forgotten would be done twice.
             guard !verb.isChange || request.notAfter <= turn.now.advanced(bySeconds: Self.answerLife) else {
                 throw Response.Failure(
@@ -42,39 +45,39 @@ extension ControllerCore {
                     "the request came at \(turn.now), more than a day before its notAfter: the clocks differ, or it is"
                         + " meant to be sent again for longer than its answer is kept", at: "notAfter")
             }
-            if verb.isChange { return try change(request, verb, by: user, &turn) }
+            if verb.isChange { return try change(request, verb, by: key.user, &turn) }
             let answer = try read(request.body, verb, now: turn.now).response(to: request.id)
             answers.keep(answer, for: key)
             return answer
         } catch let error as Response.Failure {
-            guard verb.isChange, error.isKept else { return refusal(error, of: request, key) }
-            return try keptRefusal(error, of: request, verb, key, &turn)
+            return try refusal(error, of: verb, key, &turn)
         } catch let error as FleetProtocolError {
-            return refusal(Response.Failure(error), of: request, key)
+            return refusal(Response.Failure(error), key)
         } catch let error as FleetControllerError where error.code != .corrupt {
-            return notCarriedOut(request, verb, key, error, &turn)
+            return notCarriedOut(verb, key, error, &turn)
         }
     }
 
     /// What cannot be kept is not said: behind a restart the change might be done.
-    private mutating func keptRefusal(
-        _ failure: Response.Failure, of request: Request, _ verb: Verb, _ key: AnswerCache.Key, _ turn: inout Turn
+    private mutating func refusal(
+        _ failure: Response.Failure, of verb: Verb, _ key: AnswerCache.Key, _ turn: inout Turn
     ) throws -> [UInt8] {
-        let response = Response(id: request.id, result: .failure(failure)).json
-        do {
-            try store.transaction { try $0.keep(response, to: request.id, of: key.user, at: turn.now) }
-        } catch let error as FleetControllerError where error.code != .corrupt {
-            return notCarriedOut(request, verb, key, error, &turn)
+        if verb.isChange, failure.isKept {
+            let response = Response(id: key.id, result: .failure(failure)).json
+            do {
+                try store.transaction { try $0.keep(response, to: key.id, of: key.user, at: turn.now) }
+            } catch let error as FleetControllerError where error.code != .corrupt {
+                return notCarriedOut(verb, key, error, &turn)
+            }
         }
-        answers.keep(response, for: key)
-        return response
+        return refusal(failure, key)
     }
 
     private mutating func notCarriedOut(
-        _ request: Request, _ verb: Verb, _ key: AnswerCache.Key, _ error: FleetControllerError, _ turn: inout Turn
+        _ verb: Verb, _ key: AnswerCache.Key, _ error: FleetControllerError, _ turn: inout Turn
     ) -> [UInt8] {
         turn.log(.error, "a request could not be carried out", ["verb": "\(verb.rawValue)", "error": "\(error)"])
-        return refusal(Response.Failure(.unavailable, "the controller's store: \(error.message)"), of: request, key)
+        return refusal(Response.Failure(.unavailable, "the controller's store: \(error.message)"), key)
     }
 
     private mutating func noteEnrolment(_ request: DeviceRequest, at now: Timestamp) {
@@ -92,10 +95,8 @@ extension ControllerCore {
     }
 
     /// The same request, come again, must not be carried out behind the operator's back.
-    private mutating func refusal(
-        _ failure: Response.Failure, of request: Request, _ key: AnswerCache.Key
-    ) -> [UInt8] {
-        let response = Response(id: request.id, result: .failure(failure)).json
+    private mutating func refusal(_ failure: Response.Failure, _ key: AnswerCache.Key) -> [UInt8] {
+        let response = Response(id: key.id, result: .failure(failure)).json
         answers.keep(response, for: key)
         return response
     }
@@ -128,7 +129,9 @@ extension ControllerCore {
     }
 
     /// What cannot be read is answered as far as it says where to.
-    private func refuse(_ message: Message, from user: User, _ error: any Error, _ turn: inout Turn) {
+    private mutating func refuse(
+        _ message: Message, _ verb: Verb, from user: User, _ error: any Error, _ turn: inout Turn
+    ) throws {
         let failure =
             (error as? FleetProtocolError).map(Response.Failure.init)
             ?? Response.Failure(.invalid, "\(error)")
@@ -150,8 +153,8 @@ extension ControllerCore {
                     "user": "\(user.text)", "reason": "\(Text.printable("\(error)", limit: 300))",
                 ])
         }
-        turn.publish(
-            identity.topic(.response(user, replyTo)), Response(id: id, result: .failure(failure)).json, retain: false)
+        let response = try response(to: .failure(failure), verb, AnswerCache.Key(user: user, id: id), &turn)
+        turn.publish(identity.topic(.response(user, replyTo)), response, retain: false)
     }
 }
 
