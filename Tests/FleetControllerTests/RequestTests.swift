@@ -84,6 +84,16 @@ struct RequestTests {
         #expect(try world.failure(.enroll, #"{"device":"x"}"#, as: World.viewerName).code == .forbidden)
         #expect(try world.body(.policies, "{}", as: World.viewerName)["policies"] == [])
         #expect(try world.failure(.status, "{}", as: .device(till)).code == .forbidden)
+        // Also what is too late, or no request, leaves nothing in the store.
+        let late = try world.ask(
+            .apply, Self.change, as: World.viewerName, notAfter: world.now.advanced(bySeconds: -1))
+        let torn = try #require(
+            world.raw(.apply, #"{"v":1,"id":"\#(RandomID.random())","replyTo":"here","body":"#, as: World.viewerName))
+        for response in [late, try Response(json: torn, limit: 4_096)] {
+            guard case .failure(let failure) = response.result else { return #expect(Bool(false)) }
+            #expect(failure.code == .forbidden)
+        }
+        #expect(try world.store.transaction { try $0.number("SELECT count(*) FROM requests") } == 0)
     }
 
     @Test("a request that comes too late is not carried out")

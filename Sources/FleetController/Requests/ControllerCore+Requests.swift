@@ -31,6 +31,7 @@ extension ControllerCore {
                 }
                 return answer
             }
+            // First of all: whoever may change nothing has no refusals kept either.
             try Self.checkRight(of: key.user, to: verb)
             let request = try request.get()
             guard request.notAfter > turn.now else {

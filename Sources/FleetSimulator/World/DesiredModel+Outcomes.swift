@@ -28,8 +28,8 @@ extension DesiredModel {
     /// Every outcome that is right; nil is that it is done.
     private func outcomes(_ standing: Standing) throws -> Set<Response.Failure.Code?> {
         let asked = standing.asked
-        if asked.notAfter <= standing.clock { return [.expired] }
         if case .viewer = asked.user { return [.forbidden] }
+        if asked.notAfter <= standing.clock { return [.expired] }
         if asked.notAfter > standing.clock.advanced(bySeconds: 86_400) { return [.invalid] }
         switch asked.verb {
         case .apply:
