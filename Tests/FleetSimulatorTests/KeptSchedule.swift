@@ -396,5 +396,31 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(238_406, .forge(0, .emptied)),
                     .init(238_432, .forge(0, .replayedReport)),
                 ])),
+        KeptSchedule(
+            what:
+                "what else is lost leaves out nothing of which documents a device that waits for its hello is to have",
+            schedule: Schedule(
+                seed: 1_732_562_047_357_522, devices: 8, apps: 2, broker: .lossy,
+                steps: [
+                    .init(1_519, .request(1, .group(0, priority: 1, members: 181))),
+                    .init(3_443, .request(0, .apply(app: 1, .group(1), aspect: 4, variant: 1, isBased: false))),
+                    .init(3_463, .request(1, .apply(app: 1, .device(0), aspect: 4, variant: 0, isBased: false))),
+                    .init(3_850, .request(1, .group(1, priority: 1, members: 214))),
+                    .init(310_654, .request(0, .delete(app: 0, .all))),
+                ])),
+        KeptSchedule(
+            what: "half a request that comes before the whole one decides what both are answered",
+            schedule: Schedule(
+                seed: 1_732_562_047_359_251, devices: 4, apps: 3, broker: .hostile,
+                steps: [
+                    .init(2_121, .forge(3, .replayedResponse)),
+                    .init(2_136, .reinstallApp(3, 1)),
+                    .init(3_882, .forge(3, .altered)),
+                    .init(5_325, .forge(3, .moved)),
+                    .init(5_349, .renewTrust),
+                    .init(5_371, .forge(2, .moved)),
+                    .init(5_391, .request(0, .apply(app: 2, .all, aspect: 2, variant: 5, isBased: false))),
+                    .init(5_974, .forge(3, .replayedReport)),
+                ])),
     ]
 }

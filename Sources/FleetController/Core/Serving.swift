@@ -77,7 +77,7 @@ struct Serving {
         if waiting[device]?.connection == presence.connection {
             // What it is to be told stays: nobody tells it again in this round.
             if let nonce = presence.nonce { waiting[device]?.nonce = nonce }
-            if waiting[device]?.apps != nil { waiting[device]?.apps = presence.apps.map(\.id) }
+            if waiting[device]?.lost.contains(.documents) == true { waiting[device]?.apps = presence.apps.map(\.id) }
             return
         }
         if let had = greeted[device], had.connection == presence.connection {
@@ -91,11 +91,11 @@ struct Serving {
     /// others for long although it was told.
     private mutating func tell(_ device: DeviceID, _ loss: Collector.Loss) -> Bool {
         guard told.insert(device).inserted else { return false }
-        let asked = waiting[device]?.lost ?? []
-        waiting[device] = Greeting(loss.presence)
-        waiting[device]?.lost = asked.union(loss.lost)
+        var greeting = Greeting(loss.presence)
+        greeting.lost = loss.lost.union(waiting[device]?.lost ?? [])
+        if greeting.lost.contains(.documents) { greeting.apps = loss.presence.apps.map(\.id) }
+        waiting[device] = greeting
         guard loss.lost.contains(.documents) else { return false }
-        waiting[device]?.apps = loss.presence.apps.map(\.id)
         let first = firstTold[device] ?? beats
         firstTold[device] = first
         return beats - first >= Self.patience

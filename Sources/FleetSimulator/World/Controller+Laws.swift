@@ -245,9 +245,12 @@ extension Controller {
         var strangers = before
         if effects.contains(where: Self.isResponse) { strangers.after = self.strangers }
         for case .publish(let topic, let payload, _) in effects where topic.hasPrefix(Self.responses) {
-            guard let response = try? Response(json: payload, limit: Response.maximumSize),
-                let request = asked[response.id]
-            else { continue }
+            guard let response = try? Response(json: payload, limit: Response.maximumSize) else { continue }
+            guard let request = asked[response.id] else {
+                // Only what is left of it has come.
+                desired.refused(response)
+                continue
+            }
             let isDone = desired.isDone(response.id)
             do {
                 if let standing, let problem = try desired.problem(in: response, standing) {

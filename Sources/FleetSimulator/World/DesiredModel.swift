@@ -27,6 +27,11 @@ struct DesiredModel {
     private var done: Set<RandomID> = []
     private var refused: Set<RandomID> = []
 
+    /// The controller refuses what it cannot read.
+    mutating func refused(_ response: Response) {
+        if case .failure = response.result, !done.contains(response.id) { refused.insert(response.id) }
+    }
+
     /// The controller answers a request. Returns what is wrong with the answer.
     ///
     /// - Parameter strangers: Devices that it did not know of when it was asked, or does not when it answers.
