@@ -41,8 +41,8 @@ extension AppConnect {
         continuation?.resume(returning: false)
     }
 
-    /// Writes a message to the log when `level` is not above ``logLevel``, the level's name before it. Legal at any time,
-    /// also before ready and after stop. The message is only made when it is written.
+    /// Writes a message to the log when `level` is not above ``logLevel``, the level's name before it. May be called at
+    /// any time, also before ready and after stop. The message is evaluated only if it is written.
     public func log(_ level: LogLevel, _ message: @autoclosure () -> String) {
         let (isEmitted, known) = state.withLock { (level <= $0.session.logLevel, $0.environment?.logger) }
         guard isEmitted else { return }

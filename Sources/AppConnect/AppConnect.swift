@@ -81,8 +81,8 @@ public final class AppConnect: Sendable {
     ///
     /// It waits for a callback that runs on another thread, so it must not be called while holding what that callback
     /// waits for, and for up to a second until all acknowledgements and requests are written, also to an agent that has
-    /// yet to welcome the app. Afterwards only ``logLevel``, ``log(_:_:)`` and ``isReady`` are of use; everything else
-    /// throws. A second call does nothing.
+    /// yet to welcome the app. Afterwards only ``logLevel``, ``log(_:_:)``, ``isReady`` and ``connectionState`` are of use;
+    /// what can throw does. A second call does nothing.
     public func stop() {
         let (aftermath, running, environment) = state.withLock { state in
             let aftermath = state.take(state.session.stop())

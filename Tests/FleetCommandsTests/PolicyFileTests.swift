@@ -269,7 +269,7 @@ struct PolicyFileTests {
         )
         #expect(
             file.warnings.map(\.description) == [
-                "p.yaml:5:3: retires com.example.mail for all: its data there is destroyed, and no other layer shields a device from it",
+                "p.yaml:5:3: retires com.example.mail for all: its keys there are destroyed, and no other layer shields a device from it",
                 "p.yaml:6:3: dlp of com.example.mail for all says nothing about openIn, openFrom, pasteboard, dragAndDrop: not allowed",
             ])
     }

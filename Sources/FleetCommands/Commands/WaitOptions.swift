@@ -37,7 +37,7 @@ struct WaitOptions: ParsableArguments {
     }
 
     /// Shows the controller's warnings and what was changed; with --wait, then waits until every online device has
-    /// followed, or the time is over.
+    /// answered, or the time is over.
     func finish(
         _ body: JSONValue, _ documents: [DocumentSelector], _ controller: Controller, _ output: OutputOptions
     ) async throws {

@@ -161,7 +161,8 @@ struct PolicyFile {
         switch desired.content {
         case .auth(.retired, _):
             warn(
-                "retires \(app) for \(layer): its data there is destroyed, and no other layer shields a device from it")
+                "retires \(app) for \(layer): its keys there are destroyed, and no other layer shields a device from it"
+            )
         case .dlp:
             let given = Set(node.mapping?.compactMap { $0.key.string } ?? [])
             let absent = ["openIn", "openFrom", "pasteboard", "print", "dragAndDrop"].filter { !given.contains($0) }

@@ -1,7 +1,7 @@
 /// How long a client waits before it tries again: exponential with full jitter, so that a fleet which lost its broker
 /// does not come back all at once.
 ///
-/// The wait before attempt n+1 is a random part of `minimum` · 2ⁿ, at most of `maximum`.
+/// The wait behind the nth failure is a random part of `minimum` · 2ⁿ⁻¹, at most of `maximum`.
 public struct Backoff: Hashable, Sendable {
     /// The upper end of the first wait.
     public var minimum: Duration
