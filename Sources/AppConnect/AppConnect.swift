@@ -41,13 +41,20 @@ public final class AppConnect: Sendable {
     /// - Throws: ``AppConnectError`` if there is no delegate, the data folder or an option cannot be used, or it was
     ///   called before.
     public func start(options: Options) throws {
-        guard let delegate else { throw AppConnectError(.noDelegate, "start(options:) needs a delegate") }
+        guard let delegate else {
+            throw AppConnectError(
+                .noDelegate,
+                "start(options:) needs a delegate; it is held weakly, so one that nobody else holds is gone")
+        }
         guard (1...Link.maximumPath).contains(options.socket.utf8.count), !options.socket.utf8.contains(0) else {
             throw AppConnectError(
                 .invalidOptions, "the socket's path must have 1 to \(Link.maximumPath) bytes: '\(options.socket)'")
         }
         if let token = options.token, token.utf8.count > 200 {
             throw AppConnectError(.invalidOptions, "a token has at most 200 bytes")
+        }
+        if let folder = options.dataFolder, folder.isEmpty || folder.utf8.contains(0) {
+            throw AppConnectError(.invalidOptions, "the data folder is no path: '\(folder)'")
         }
         // Looked at before the disk is touched; decided again under the lock below.
         var trial = state.withLock { $0.session }

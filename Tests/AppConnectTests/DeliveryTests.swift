@@ -41,6 +41,8 @@ struct DeliveryTests {
         session.deliver(1, .dragAndDrop(.allApps))
         #expect(session.run() == [])
         #expect(session.sent() == [.delivered(1)])
+        session.deliver(2, .auth(.authorized, message: ""))
+        _ = session.run()
         let isAllowed = try session.session.request(.dragAndDrop(AppID(unchecked: "x"))).0
         #expect(isAllowed)
     }

@@ -39,7 +39,12 @@ struct RequestTests {
             (.dragAndDrop(notes), .dragAndDrop(.allApps), true),
         ])
     func allowed(_ request: DataRequest, _ value: PolicyValue, _ isAllowed: Bool) {
-        #expect((request.blocked(by: properties(value), in: Session.app) == nil) == isAllowed)
+        let authorized = properties(value, .auth(.authorized, message: ""))
+        #expect((request.blocked(by: authorized, in: Session.app) == nil) == isAllowed)
+        // Whatever its policies say, an app that is not authorized may do none of it, but within itself.
+        if request == .dragAndDrop(Session.app) { return }
+        #expect(request.blocked(by: properties(value), in: Session.app) != nil)
+        #expect(request.blocked(by: properties(value, .auth(.retired, message: "")), in: Session.app) != nil)
     }
 
     @Test("that is blocked is reported with what it was aimed at, and the delegate told")

@@ -171,6 +171,27 @@ struct RetirementTests {
         #expect(try device.reported(mail).managed == .managed)
     }
 
+    @Test(
+        "what an app says of its own retirement is told, whatever the document says",
+        arguments: [PolicyState.applied, .error])
+    func saysOfItself(state: PolicyState) throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.handle(.frame(link, .retire()))
+        try device.answer(link, nil)
+        let before = try device.reported(mail)[.auth].attempt
+        #expect(before.message?.hasSuffix("only a later auth document ends that") == true)
+        let number = try #require(device.core.state.apps[mail]?[.auth].told?.number)
+        let answer = Acknowledgement(delivery: number, policy: .auth, state: state, message: "the disk")
+        try device.handle(.frame(link, .acknowledge(answer)))
+        let attempt = try device.reported(mail)[.auth].attempt
+        #expect(attempt.outcome == .rejected)
+        #expect(attempt.message?.hasSuffix("; the app: \(state == .error ? "error" : "applied"): the disk") == true)
+    }
+
     @Test("what an app that has retired itself answers to that is no answer to the document")
     func answersItself() throws {
         var device = try TestDevice()
@@ -314,6 +335,21 @@ struct RetirementTests {
         try device.wait(600)
         #expect(try device.status(mail).authState == .retired)
         #expect(device.keys.isEmpty)
+    }
+
+    @Test("a limit that has passed when it comes blocks at once")
+    func passedBlock() throws {
+        var device = try TestDevice()
+        try device.connect()
+        var value = SecureServicesValue()
+        value.offline = SecureServicesValue.Offline(blockAfter: 60)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.launch(mail)
+        device.underWay = []
+        try device.wait(200)
+        let address = Address.desired(.all, mail, .secureServices)
+        try device.say(address, device.fleet.document(address, .aspect(DesiredValue(.secureServices(value)))))
+        #expect(try device.status(mail).authReason == .outOfContact)
     }
 
     @Test("a limit that has passed when it comes wipes with the passing of time, not before it can be withdrawn")

@@ -119,8 +119,9 @@ struct RenderingTests {
     @Test("apps show what was not applied, and why")
     func apps() {
         let app = JSONValue.object([
-            "device": "till-1", "app": "a", "auth": .object(["state": "authorized"]), "running": true, "incarnation": 1,
-            "boot": 2, "seq": 33,
+            "device": "till-1", "app": "a", "auth": .object(["state": "authorized"]), "keys": "present",
+            "running": true,
+            "incarnation": 1, "boot": 2, "seq": 33,
             "policies": .object([
                 "auth": .object(["attempt": .object(["outcome": "applied"])]),
                 "print": .object(["attempt": .object(["outcome": "error", "message": "no printer"])]),
@@ -128,8 +129,8 @@ struct RenderingTests {
         ])
         #expect(
             GetApps.report([app]).table == [
-                "DEVICE  APP  AUTH        RUNS  REPORT  APPLIED  OTHERWISE",
-                "till-1  a    authorized  yes   1/2/33        1  print error (no printer)",
+                "DEVICE  APP  AUTH        KEYS     RUNS  REPORT  APPLIED  OTHERWISE",
+                "till-1  a    authorized  present  yes   1/2/33        1  print error (no printer)",
             ])
     }
 }

@@ -197,7 +197,13 @@ struct DesiredStateTests {
             .apply,
             #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"secure-services","value":{"offline":{"blockAfter":60,"wipeAfter":50}}}]}"#
         )
-        #expect(limits["warnings"]?.arrayValue?.count == 2)
+        let risks = limits["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        #expect(risks.count == 3 && risks.contains { $0.hasSuffix("and 50 s are fewer than three") })
+        let longer = try world.body(
+            .apply,
+            #"{"changes":[{"app":"com.example.mail","target":"all","aspect":"secure-services","value":{"offline":{"blockAfter":180}}}]}"#
+        )
+        #expect(longer["warnings"]?.arrayValue?.count == 1)
     }
 
     @Test("whoever takes a device out of a group that retires an app, or deletes the group, is warned")

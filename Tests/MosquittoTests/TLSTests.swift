@@ -76,6 +76,23 @@ struct TLSTests {
         }
     }
 
+    @Test("a broker that is not there is refused at once, as without TLS, and costs no processor time")
+    func nobody() async throws {
+        try await withFixture { fixture in
+            let files = try await Certificates(in: fixture.temporaryFolder())
+            let broker = try await fixture.broker(files.listener)
+            await broker.kill()
+            for host in ["127.0.0.1", "localhost"] {
+                let client = try fixture.client("early", of: broker, on: fixture.loop()) {
+                    ($0.tls, $0.host) = (files.client, host)
+                }
+                let error = try await #require(throws: MosquittoError.self) { try await client.connect() }
+                #expect(error.code == .connectionFailed)
+                #expect(error.message == "connecting to \(host):\(broker.port): Connection refused")
+            }
+        }
+    }
+
     @Test("a missing file is named as such, and does not stop other clients")
     func missingFile() async throws {
         try await withFixture { fixture in

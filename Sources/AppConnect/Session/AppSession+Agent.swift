@@ -12,7 +12,7 @@ extension AppSession {
         case .welcome(let agent, let device, let kept): welcomed(by: agent, device, kept)
         case .kept(let number): confirmRequests(through: number)
         case .refused(let refusal, let message):
-            effects.append(.disconnect(AppConnectError(refusal.code, "\(refusal.rawValue): \(message)")))
+            effects.append(.disconnect(AppConnectError(refusal.code, message)))
         case .ready(let properties): receivedReady(properties)
         case .deliver(let number, let delivery): receivedDelivery(number, delivery, problem: nil)
         case .displayed(let id, let isOK):

@@ -19,33 +19,41 @@ package enum DataRequest: Hashable, Sendable {
         }
     }
 
-    /// The attempt that it is where the policies do not allow it to `app`.
+    /// The attempt that it is where the policies do not allow it to `app`: to one that is not authorized, nothing is.
     func blocked(by properties: AppProperties, in app: AppID?) -> Attempt? {
+        if case .dragAndDrop(let target) = self, target == app { return nil }
+        guard case .auth(.authorized, _) = properties[.auth] else { return unauthorized }
         switch self {
         case .copy:
-            guard case .pasteboard(let policy) = properties[.pasteboard] else { return .copy(.unauthorized) }
+            guard case .pasteboard(let policy) = properties[.pasteboard] else { return unauthorized }
             return policy == .unauthorized ? .copy(policy) : nil
         case .openIn(let target):
-            guard case .openIn(let policy, let apps) = properties[.openIn] else {
-                return .openIn(.unauthorized, target)
-            }
+            guard case .openIn(let policy, let apps) = properties[.openIn] else { return unauthorized }
             return policy == .authorized || policy == .whitelist && apps.contains(target)
                 ? nil : .openIn(policy, target)
         case .openURL(let url, let target):
-            guard case .openIn(let policy, let apps) = properties[.openIn] else { return .openURL(url) }
+            guard case .openIn(let policy, let apps) = properties[.openIn] else { return unauthorized }
             return policy == .authorized || policy == .whitelist && target.map(apps.contains) == true
                 ? nil : .openURL(url)
         case .openFrom(let source):
-            guard case .openFrom(let policy, let apps) = properties[.openFrom] else {
-                return .openFrom(.unauthorized, source)
-            }
+            guard case .openFrom(let policy, let apps) = properties[.openFrom] else { return unauthorized }
             return policy == .authorized || policy == .whitelist && apps.contains(source)
                 ? nil : .openFrom(policy, source)
         case .print:
             return properties[.print] == .print(.authorized) ? nil : .print
         case .dragAndDrop(let target):
-            if target == app || properties[.dragAndDrop] == .dragAndDrop(.allApps) { return nil }
-            return .dragAndDrop(target)
+            return properties[.dragAndDrop] == .dragAndDrop(.allApps) ? nil : .dragAndDrop(target)
+        }
+    }
+
+    private var unauthorized: Attempt {
+        switch self {
+        case .copy: .copy(.unauthorized)
+        case .openIn(let target): .openIn(.unauthorized, target)
+        case .openURL(let url, _): .openURL(url)
+        case .openFrom(let source): .openFrom(.unauthorized, source)
+        case .print: .print
+        case .dragAndDrop(let target): .dragAndDrop(target)
         }
     }
 }

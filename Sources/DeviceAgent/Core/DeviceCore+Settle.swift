@@ -244,9 +244,8 @@ extension DeviceCore {
     private func offlineLimits(
         of app: AppRecord, _ wishes: Layers.Wishes, _ isCertain: Bool
     ) -> SecureServicesValue.Offline? {
-        guard let present = app.secureServices.offline else { return nil }
         guard isCertain, case .secureServices(let next) = decision(on: .secureServices, of: app, wishes).value else {
-            return present
+            return app.secureServices.offline
         }
         return next.offline
     }

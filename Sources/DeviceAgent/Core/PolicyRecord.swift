@@ -4,7 +4,7 @@ package import FleetProtocol
 package struct PolicyRecord: Hashable, Sendable {
     /// A delivery to the app, by its number on the link.
     package struct Told: Hashable, Sendable {
-        var number: Int64
+        package var number: Int64
         /// Moves on with revisions that say the same.
         var revision: Int64
         var value: PolicyValue
@@ -15,6 +15,12 @@ package struct PolicyRecord: Hashable, Sendable {
         /// Why an authorization is what it is; nil for other policies, and where an earlier version has told it.
         var reason: AuthReason?
         var message: String?
+
+        /// What the app has answered; nil before that.
+        var answer: String? {
+            guard outcome != .delivered else { return nil }
+            return message.map { "\(outcome.rawValue): \($0)" } ?? outcome.rawValue
+        }
 
         /// Whether the app has answered with an error at another revision than this one.
         func hasFailed(before revision: Int64) -> Bool { outcome == .error && self.revision != revision }
@@ -179,7 +185,9 @@ package struct PolicyRecord: Hashable, Sendable {
         }
         if let told, told.outcome == .applied, !told.isSubstitute { applied = told.revision }
         if let problem {
-            report(.rejected, problem, at: time)
+            // What the app says of what it has instead is for the operators all the same: above all of its data, retired.
+            let answer = hasValue ? told?.answer : nil
+            report(.rejected, [problem, answer].compactMap(\.self).joined(separator: "; the app: "), at: time)
         } else if hasValue, let told, !told.hasFailed(before: received) {
             report(told.outcome, told.message, at: time)
         } else {

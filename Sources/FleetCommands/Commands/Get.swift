@@ -103,7 +103,7 @@ struct GetApps: AsyncParsableCommand {
 
     static func report(_ apps: [JSONValue]) -> Report {
         var table = Table([
-            .init("DEVICE"), .init("APP"), .init("AUTH"), .init("RUNS"), .init("REPORT"),
+            .init("DEVICE"), .init("APP"), .init("AUTH"), .init("KEYS"), .init("RUNS"), .init("REPORT"),
             .init("APPLIED", isNumber: true), .init("OTHERWISE"),
         ])
         for app in apps {
@@ -121,6 +121,7 @@ struct GetApps: AsyncParsableCommand {
             let order = ["incarnation", "boot", "seq"].map { Cell.text(app[$0]) }.joined(separator: "/")
             table.add([
                 Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["auth"]?["state"]),
+                Cell.text(app["keys"]),
                 app["running"] == true ? "yes" : "no", order, "\(applied)",
                 TerminalText.line(otherwise.joined(separator: ", "), limit: 80),
             ])

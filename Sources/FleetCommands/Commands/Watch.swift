@@ -40,9 +40,11 @@ struct Watch: AsyncParsableCommand {
     /// Subscribes at each connection: they start clean.
     private static func subscribe(_ connection: BrokerConnection) async throws {
         let prefix = Address.prefix(of: connection.home.context.fleet)
+        var told: String?
         for await state in connection.client.states {
             switch state {
             case .connected(let number):
+                told = nil
                 do {
                     try await connection.client.subscribe(
                         to: [prefix + "reply/#", prefix + "presence/#"], options: SubscribeOptions(retained: .skip))
@@ -52,7 +54,11 @@ struct Watch: AsyncParsableCommand {
                 } catch {
                     continue  // The connection went down meanwhile; the next one comes by itself.
                 }
-            case .waiting(_, let cause): Terminal.note("the connection to the broker was lost: \(cause.message)")
+            case .waiting(_, let cause):
+                // The user was removed, or has another password now.
+                if cause.code == .authenticationRefused { throw CommandError(.refused, cause.message) }
+                if told != cause.message { Terminal.note("the connection to the broker was lost: \(cause.message)") }
+                told = cause.message
             case .connecting, .closed: break
             }
         }

@@ -83,10 +83,20 @@ extension DesiredChange {
         }
     }
 
+    /// In seconds: heartbeats come every minute, and one may be late or lost.
+    private static let shortestOffline: Int64 = 180
+
     private mutating func warn(about value: SecureServicesValue, of app: AppID) {
         guard let offline = value.offline else { return }
         if let block = offline.blockAfter, block <= 3_600 {
             warn("\(app) is blocked when the controller is away for \(block) s: an outage or an update may take longer")
+        }
+        if let shortest = [offline.blockAfter, offline.wipeAfter].compactMap(\.self).min(),
+            shortest < Self.shortestOffline
+        {
+            warn(
+                "\(app) may be blocked or wiped while the controller is there: its heartbeats come once a minute, and"
+                    + " \(shortest) s are fewer than three")
         }
         if let block = offline.blockAfter, let wipe = offline.wipeAfter, wipe <= block {
             warn("\(app) is wiped after \(wipe) s out of contact, before it would be blocked (\(block) s)")

@@ -48,6 +48,8 @@ extension AppProcess {
 
     /// Written again, beside the library's own.
     private func mayDo(_ request: DataRequest, _ properties: AppProperties) -> Bool {
+        if case .dragAndDrop(id) = request { return true }
+        guard case .auth(.authorized, _) = properties[.auth] else { return false }
         let isAppListed =
             switch (request, properties[.openIn], properties[.openFrom]) {
             case (.openIn(let app), .openIn(.whitelist, let apps), _): apps.contains(app)

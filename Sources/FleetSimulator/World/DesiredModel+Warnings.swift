@@ -48,9 +48,15 @@ extension DesiredModel {
         return warnings
     }
 
-    /// Apps that are blocked within an hour, or wiped within a day or before they are blocked, when nothing reaches them.
+    /// Apps that are blocked within an hour, or wiped within a day or before they are blocked, when nothing reaches them; or
+    /// already when the controller's next words are late.
     private func risks(of offline: SecureServicesValue.Offline, _ app: AppID) -> Set<String> {
         var risks: Set<String> = []
+        if let shortest = [offline.blockAfter, offline.wipeAfter].compactMap(\.self).min(), shortest < 180 {
+            risks.insert(
+                "\(app) may be blocked or wiped while the controller is there:"
+                    + " its heartbeats come once a minute, and \(shortest) s are fewer than three")
+        }
         switch (offline.blockAfter, offline.wipeAfter) {
         case (let block?, let wipe):
             if block <= 3_600 {

@@ -53,10 +53,26 @@ final class Connection: @unchecked Sendable {  // safe: one thread at a time: th
     }
 
     /// What the socket itself says went wrong; reading it clears it.
-    func takeSocketError() -> Int32 {
+    private func takeSocketError() -> Int32 {
         var number: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
         return getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &size) == 0 ? number : 0
+    }
+
+    /// Whether it is connected, or was.
+    private var hasPeer: Bool {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) {
+            getpeername(socket, $0.baseAddress?.assumingMemoryBound(to: sockaddr.self), &size) == 0
+        }
+    }
+
+    /// What went wrong with a socket that epoll says is over, before the broker has answered; 0 where only the library can
+    /// tell. With TLS the library writes before it is connected, and has taken then what the socket would have said.
+    func takeFailureToConnect() -> Int32 {
+        let number = takeSocketError()
+        return number == 0 && !hasPeer ? ECONNREFUSED : number
     }
 
     func publish(_ payload: UnsafeRawBufferPointer, to topic: String, qos: QoS, retain: Bool) -> (Int32, UInt16) {

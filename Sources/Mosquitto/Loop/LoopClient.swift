@@ -114,14 +114,19 @@ public final class LoopClient: @unchecked Sendable {  // safe: used on the loop'
     /// Serves a socket that epoll has named.
     func pump(_ events: UInt32, isAlone: Bool = false) {
         guard let connection else { return drain() }
-        if case .connecting = phase, events & Poller.error != 0 {
-            let number = connection.takeSocketError()
+        if case .connecting = phase, events & (Poller.error | Poller.hangUp) != 0 {
+            let number = connection.takeFailureToConnect()
             if number != 0 { return end(cause: connection.cause(wasConnected: false, socketError: number)) }
         }
         if events & (Poller.readable | Poller.error | Poller.hangUp) != 0 {
             connection.read()
             if isAlone { readOn(connection) }
             wroteInHandshake = false
+            // Behind what has arrived nothing comes any more, and epoll would say so without end.
+            if case .connecting = phase, events & Poller.hangUp != 0 {
+                readOn(connection)
+                return lost(connection)
+            }
         }
         if connection.isOpen, events & Poller.writable != 0 || connection.wantsWrite {
             connection.write()
