@@ -28,7 +28,7 @@ struct FaultTests {
         .retainedPresenceTaken: 1, .willsTaken: 58, .removedNotCleared: 20, .enrolmentsNotRead: 5,
         .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 176, .rowsLeftOut: 5,
         .lateRequestsDone: 30,
-        .appsNotNamed: 5, .longDeletedKept: 12_800, .requestsNotStored: 5, .requestsNotRepeated: 6,
+        .appsNotNamed: 5, .longDeletedKept: 13_400, .requestsNotStored: 5, .requestsNotRepeated: 6,
         .agesIgnored: 10_000, .noncesNotSaid: 10_600, .noncesNotAnswered: 10_600,
         .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 1, .doubtNotTold: 1, .answersConfused: 1,
         .groupsStillHeard: 1,
