@@ -654,6 +654,21 @@ struct DeviceTests {
         #expect(try warnings(world).isEmpty)
     }
 
+    @Test("whoever removes a device is told which of its apps have their keys")
+    func removedWithKeys() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        var retired = Status.fresh(till, notes, at: world.now)
+        retired.keys = .destroyed
+        world.report(retired)
+        world.report(.fresh(till, mail, at: world.now))
+        let warnings = try world.body(.deviceRemove, #"{"device":"till-1"}"#)["warnings"]?.arrayValue ?? []
+        #expect(warnings.count == 1)
+        #expect(warnings.first?.stringValue?.hasPrefix("till-1 had the keys of an app (\(mail)), and is told") == true)
+        #expect(try world.body(.deviceRemove, #"{"device":"till-1"}"#)["warnings"] == [])
+    }
+
     @Test("a device that is enrolled again is not shown as online before it has spoken anew")
     func enrolledAgain() throws {
         let world = try World()

@@ -11,7 +11,13 @@ struct DeviceRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
         abstract: "Takes a device's password away and forgets what it reported.",
-        discussion: "Run it on the broker's host. It can be repeated if the controller was not there.")
+        discussion: """
+            Run it on the broker's host. It can be repeated if the controller was not there. A device that is removed is told nothing
+            any more: retire its apps first where it matters that their keys are gone.
+
+            EXAMPLE
+              fleetctl device remove till-0042
+            """)
 
     @Argument(help: "The device.", transform: { try DeviceID(checking: $0) })
     var id: DeviceID
@@ -28,7 +34,7 @@ struct DeviceRemove: AsyncParsableCommand {
         // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
         let request = DeviceRequest(device: id, incarnation: incarnation)
         do {
-            _ = try await fleet.reach { try await $0.ask(.deviceRemove, request) }
+            Warnings.show(in: try await fleet.reach { try await $0.ask(.deviceRemove, request) })
         } catch let error as CommandError where incarnation != nil || error.status == .unreachable {
             throw CommandError(
                 error.status == .refused ? .notConverged : error.status,

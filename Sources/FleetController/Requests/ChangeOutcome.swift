@@ -43,7 +43,7 @@ struct ChangeOutcome {
             try enroll(request, identity, transaction, enrolments[request.device])
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
-            try remove(request, change(nil), enrolments[request.device], schedule)
+            try remove(request, change(nil), enrolments[request.device], schedule, identity)
         case .groups, .devices, .apps, .policies, .status, .progress, .history: break
         }
     }
@@ -83,7 +83,8 @@ struct ChangeOutcome {
     /// What it was told is withdrawn by tombstones, as for a device that stays: one that is enrolled again under this name
     /// may have it on its disk, or be shown it by a broker.
     private mutating func remove(
-        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ schedule: Schedule
+        _ request: DeviceRequest, _ change: DesiredChange, _ enrolled: Int64?, _ schedule: Schedule,
+        _ identity: FleetIdentity
     ) throws {
         let name = request.device
         let transaction = change.transaction
@@ -111,6 +112,15 @@ struct ChangeOutcome {
         guard
             try request.incarnation != nil || device != nil || !documents.isEmpty || transaction.isRemoved(name)
         else { throw Response.Failure(.notFound, "there is no device \(name)", at: "device") }
+        let holding = try transaction.statuses(
+            in: identity.fleetID, app: nil, device: name, after: 0, limit: Presence.maximumApps
+        ).map(\.status).filter { $0.keys == .present }.map(\.app.text).sorted()
+        if !holding.isEmpty {
+            let names = holding.prefix(5).joined(separator: ", ") + (holding.count > 5 ? "…" : "")
+            change.warn(
+                "\(name) had the keys of \(holding.count == 1 ? "an app" : "\(holding.count) apps") (\(names)), and is told nothing"
+                    + " any more: what must be known to be gone is retired before its device is removed")
+        }
         for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
         let last = max(enrolled ?? 0, request.incarnation ?? 0)
@@ -119,7 +129,10 @@ struct ChangeOutcome {
         try change.finish()
         issued = change.issued
         removed = [name]
-        answer = Answer(JSONValue.object(["device": .string(name.text)]))
+        answer = Answer(
+            JSONValue.object([
+                "device": .string(name.text), "warnings": .array(change.warnings.map(JSONValue.string)),
+            ]))
     }
 
     /// What is to be cleared on the broker.
