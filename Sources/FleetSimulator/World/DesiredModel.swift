@@ -23,6 +23,8 @@ struct DesiredModel {
     private(set) var newest: [Address: Int64] = [:]
     /// The documents of apps that operators were answered to have changed, by revision.
     private(set) var changes: [Int64: Change] = [:]
+    /// Through which incarnation each device was taken out.
+    private(set) var removed: [DeviceID: Int64] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
     private var done: Set<RandomID> = []
     private var refused: Set<RandomID> = []
@@ -72,7 +74,9 @@ struct DesiredModel {
                 let wanted = before.values.keys.filter { values[$0] == nil }
                 return try differs(answer, wanted.map { before.warnings(ofDeleting: $0) })
             case .deviceRemove:
-                let device = try DeviceRequest(json: body, limit: Request.maximumSize).device
+                let request = try DeviceRequest(json: body, limit: Request.maximumSize)
+                let device = request.device
+                removed[device] = max(removed[device] ?? 0, request.incarnation ?? 0)
                 for group in groups.keys { groups[group]?.members.remove(device) }
                 forget(.device(device))
             case .enroll, .groups, .devices, .apps, .policies, .status, .progress, .history: break
