@@ -140,7 +140,9 @@ extension ControllerCore {
                 let through = try transaction.device(device).flatMap {
                     try transaction.through($0, incarnation: greeting.incarnation, boot: greeting.boot)
                 }
-                let documents = try greeting.apps.map { Digest(of: try transaction.revisions(for: device, apps: $0)) }
+                let documents =
+                    greeting.lost.contains(.documents)
+                    ? Digest(of: try transaction.revisions(for: device, apps: greeting.apps)) : nil
                 return (through, documents)
             }
             return (try transaction.latest(), stored)

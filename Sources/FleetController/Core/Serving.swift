@@ -10,8 +10,8 @@ struct Serving {
         /// Of its presence.
         var nonce: RandomID?
         var lost: Set<Hello.Lost> = []
-        /// Whose documents the device is to have, where it has others.
-        var apps: [AppID]?
+        /// Whose documents the device is to have, until it has had this.
+        var apps: [AppID]
         /// Behind how many heartbeats it went.
         var beats = 0
 
@@ -20,6 +20,7 @@ struct Serving {
             incarnation = presence.incarnation
             boot = presence.boot
             nonce = presence.nonce
+            apps = presence.apps.map(\.id)
         }
     }
 
@@ -77,7 +78,7 @@ struct Serving {
         if waiting[device]?.connection == presence.connection {
             // What it is to be told stays: nobody tells it again in this round.
             if let nonce = presence.nonce { waiting[device]?.nonce = nonce }
-            if waiting[device]?.lost.contains(.documents) == true { waiting[device]?.apps = presence.apps.map(\.id) }
+            waiting[device]?.apps = presence.apps.map(\.id)
             return
         }
         if let had = greeted[device], had.connection == presence.connection {
@@ -93,7 +94,6 @@ struct Serving {
         guard told.insert(device).inserted else { return false }
         var greeting = Greeting(loss.presence)
         greeting.lost = loss.lost.union(waiting[device]?.lost ?? [])
-        if greeting.lost.contains(.documents) { greeting.apps = loss.presence.apps.map(\.id) }
         waiting[device] = greeting
         guard loss.lost.contains(.documents) else { return false }
         let first = firstTold[device] ?? beats
@@ -147,7 +147,7 @@ struct Serving {
             waiting[device] = nil
             greeted[device] = greeting
             greeted[device]?.beats = beats
-            greeted[device]?.apps = nil
+            greeted[device]?.apps = []
         }
         return taken.map { ($0.key, $0.value) }
     }
