@@ -27,8 +27,26 @@ struct RenderingTests {
             ])
         #expect(
             try report.lines(as: .json).joined().replacing(" ", with: "")
-                == #"[{"app":"com.example.mail","policy":"auth","counts":{"applied":120,"error":0,"unsupported":0,"rejected":0,"delivered":0,"pending":3,"overdue":0},"offline":3},{"app":"a","policy":"secureServices","counts":{"applied":1,"error":22,"unsupported":0,"rejected":0,"delivered":0,"pending":0,"overdue":0},"offline":0}]"#
+                == #"[{"app":"com.example.mail","policy":"auth","counts":{"applied":120,"error":0,"unsupported":0,"rejected":0,"delivered":0,"pending":3,"overdue":0},"offline":3,"due":0},{"app":"a","policy":"secureServices","counts":{"applied":1,"error":22,"unsupported":0,"rejected":0,"delivered":0,"pending":0,"overdue":0},"offline":0,"due":0}]"#
         )
+    }
+
+    @Test("status: how many have destroyed the keys of a retired app, and how to see who has not")
+    func retired() throws {
+        var retired = row("com.example.mail", .auth, applied: 2, offline: 1)
+        retired.retirement = RetirementCounts(confirmed: 2, outstanding: 1)
+        var gone = row("a", .auth, applied: 1)
+        gone.retirement = RetirementCounts(confirmed: 1)
+        let report = StatusCommand.report([retired, row("com.example.mail", .print, applied: 3), gone])
+        #expect(
+            report.table.suffix(3) == [
+                "",
+                "the keys of com.example.mail: destroyed on 2 of 3 devices: "
+                    + "fleetctl get apps --app com.example.mail --retirement outstanding",
+                "the keys of a: destroyed on 1 of 1 device",
+            ])
+        let json = try report.lines(as: .json).joined().replacing(" ", with: "")
+        #expect(json.contains(#""retirement":{"confirmed":2,"outstanding":1}"#), "\(json)")
     }
 
     @Test("a table is aligned by columns of the terminal, and has no spaces at line ends")
@@ -75,10 +93,37 @@ struct RenderingTests {
             "online":true}]}
             """
         let progress = try Progress(json: Array(text.utf8), limit: 4_096)
-        #expect(progress.due == 1)
-        #expect(!progress.isConverged)
-        #expect(progress.summary == "policies: 2 applied, 1 error, 1 delivered, 3 pending (3 offline)")
+        #expect(progress.rows.map(\.due) == [1], "a controller of before does not tell it")
+        #expect(!progress.isSettled && !progress.isConverged)
+        #expect(progress.summary == ["policies: 2 applied, 1 error, 1 delivered, 3 pending (3 offline)"])
         #expect(progress.waiting.map(\.description) == ["d a auth: delivered"])
+    }
+
+    @Test("progress of a retirement waits for the keys, wherever they are, and for nothing else of an app that is gone")
+    func retirement() throws {
+        func progress(_ confirmed: Int, _ outstanding: Int, due: Int) throws -> Progress {
+            let text = """
+                {"rows":[{"app":"a","policy":"auth","counts":{"applied":1,"pending":2},"offline":1,"due":\(due),
+                "retirement":{"confirmed":\(confirmed),"outstanding":\(outstanding)}}],"waiting":[{"device":"d","app":"a",
+                "policy":"auth","outcome":"pending","retirement":"outstanding","online":false}]}
+                """
+            return try Progress(json: Array(text.utf8), limit: 4_096)
+        }
+        let waiting = try progress(2, 1, due: 1)
+        #expect(!waiting.isSettled && !waiting.isConverged)
+        #expect(
+            waiting.summary == [
+                "policies: 1 applied, 2 pending (1 offline)", "the keys of a: destroyed on 2 of 3 devices",
+            ])
+        #expect(
+            waiting.shortfall(within: "30s") == """
+                the keys of a: destroyed on 2 of 3 devices within 30s, not yet on
+                  d (not connected)
+                All of these are shown by
+                  fleetctl get apps --app a --retirement outstanding
+                """)
+        let gone = try progress(3, 0, due: 0)
+        #expect(gone.isSettled && gone.isConverged && gone.shortfall(within: "30s") == nil)
     }
 
     @Test("what is wrong with a device stands behind the table")
@@ -124,13 +169,16 @@ struct RenderingTests {
             "incarnation": 1, "boot": 2, "seq": 33,
             "policies": .object([
                 "auth": .object(["attempt": .object(["outcome": "applied"])]),
+                "openIn": .object(["attempt": .object(["outcome": "error", "message": "of another document"])]),
                 "print": .object(["attempt": .object(["outcome": "error", "message": "no printer"])]),
             ]),
+            "connection": "offline",
+            "counted": .object(["auth": "applied", "openIn": "pending", "print": "error"]),
         ])
         #expect(
             GetApps.report([app]).table == [
-                "DEVICE  APP  AUTH        KEYS     RUNS  REPORT  APPLIED  OTHERWISE",
-                "till-1  a    authorized  present  yes   1/2/33        1  print error (no printer)",
+                "DEVICE  APP  STATE    AUTH        KEYS     RUNS  REPORT  APPLIED  OTHERWISE",
+                "till-1  a    offline  authorized  present  yes   1/2/33        1  openIn pending, print error (no printer)",
             ])
     }
 }

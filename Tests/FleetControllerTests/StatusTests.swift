@@ -81,6 +81,87 @@ struct StatusTests {
         #expect(try world.counts(mail, .auth).counts.applied == 1)
     }
 
+    @Test("a retirement is confirmed by who knows of it and has no keys; who has not is waited for, there or not")
+    func retirement() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        world.online(till2)
+        for device in [till, till2] { world.report(.fresh(device, mail, at: world.now)) }
+        #expect(try world.counts(mail, .auth).retirement == nil)
+        let revision = try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        let select = #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#
+        func expect(_ counts: RetirementCounts, due: Int64, waiting: [String], _ what: Comment) throws {
+            let row = try world.counts(mail, .auth)
+            #expect(row.retirement == counts && row.due == due, what)
+            #expect(try world.counts(mail, .config).retirement == nil, what)
+            let progress = try world.body(.progress, select)
+            let told = progress["waiting"]?.arrayValue?.filter { $0["policy"] == "auth" }
+            #expect(told?.compactMap { $0["device"]?.stringValue }.sorted() == waiting, what)
+            let apps = try world.body(.apps, #"{"retirement":"outstanding"}"#)["apps"]?.arrayValue
+            #expect(apps?.count == Int(counts.outstanding), what)
+            #expect(
+                try world.body(.apps, #"{"retirement":"confirmed"}"#)["apps"]?.arrayValue?.count
+                    == Int(counts.confirmed))
+        }
+        try expect(.init(outstanding: 2), due: 2, waiting: ["till-1", "till-2"], "nobody knows of it")
+        // Its keys are gone, and its app runs: it has still to say that it has erased its files.
+        var gone = Status.fresh(till, mail, at: world.now).then(.auth, from: .all, revision, .delivered)
+        gone.keys = .destroyed
+        world.report(gone)
+        try expect(.init(confirmed: 1, outstanding: 1), due: 2, waiting: ["till-1", "till-2"], "the app runs")
+        // It does not run: there is nobody to wait for.
+        gone = gone.then(.auth, from: .all, revision, .pending)
+        gone.isRunning = false
+        world.report(gone)
+        try expect(.init(confirmed: 1, outstanding: 1), due: 1, waiting: ["till-2"], "the app is closed")
+        #expect(try world.counts(mail, .auth).counts.pending == 2)
+        // Who has other keys of before, and was never told of this, has confirmed nothing.
+        var earlier = Status.fresh(till2, mail, at: world.now).then(.auth, from: .all, revision - 1, .applied)
+        earlier.keys = .destroyed
+        world.report(earlier)
+        try expect(.init(confirmed: 1, outstanding: 1), due: 1, waiting: ["till-2"], "it knows of another one")
+        let connection = RandomID.random()
+        world.online(till2, connection: connection)
+        world.offline(till2, connection: connection)
+        try expect(.init(confirmed: 1, outstanding: 1), due: 1, waiting: ["till-2"], "it is offline")
+        world.report(earlier.then(.auth, from: .all, revision, .applied))
+        try expect(.init(confirmed: 2), due: 0, waiting: [], "both are gone")
+        try world.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        #expect(try world.counts(mail, .auth).retirement == nil)
+    }
+
+    @Test("the devices behind a count are listed as they are counted, page after page")
+    func listed() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        for number in 0..<5 {
+            let status = Status.fresh(DeviceID(unchecked: "d\(number)"), mail, at: world.now)
+            world.report(
+                number < 2 ? status : status.then(.config, from: .all, revision, number < 4 ? .error : .expired))
+        }
+        let connection = RandomID.random()
+        world.online(DeviceID(unchecked: "d1"), connection: connection)
+        world.offline(DeviceID(unchecked: "d1"), connection: connection)
+        func devices(_ request: ListRequest) throws -> [String] {
+            try world.core.rows(of: .apps, request, now: world.now, pageSize: 1_500)
+                .compactMap { $0["device"]?.stringValue }
+        }
+        #expect(try devices(ListRequest(outcome: .pending)) == ["d0", "d1"])
+        #expect(try devices(ListRequest(app: mail, outcome: .error, policy: .config)) == ["d2", "d3"])
+        #expect(try devices(ListRequest(outcome: .error, policy: .auth)) == [])
+        #expect(
+            try devices(ListRequest(outcome: .applied, policy: .config)) == ["d4"], "one that has expired is counted so"
+        )
+        #expect(try devices(ListRequest(device: DeviceID(unchecked: "d3"), outcome: .error)) == ["d3"])
+        let rows = try world.core.rows(of: .apps, ListRequest(outcome: .pending), now: world.now)
+        #expect(rows.map { $0["connection"] } == ["online", "offline"])
+        #expect(rows.map { $0["counted"]?["config"] } == ["pending", "pending"])
+        #expect(rows.map { $0["policies"]?["config"]?["attempt"]?["outcome"] } == ["applied", "applied"])
+        #expect(try world.failure(.apps, #"{"policy":"auth"}"#).location == "policy")
+    }
+
     @Test("a document for all rewrites no row of a device, whoever has overrides")
     func noRewrites() throws {
         let world = try World()

@@ -31,7 +31,8 @@ extension FleetOptions {
         let found = try await reach { try await $0.list(verb, request) }
         let names = [
             request.app.map { "app \($0)" }, request.device.map { "device \($0)" },
-            request.layer.map { "target \($0)" },
+            request.layer.map { "target \($0)" }, request.policy.map { "policy \($0.rawValue)" },
+            request.outcome.map { "outcome \($0.rawValue)" }, request.retirement.map { "retirement \($0.rawValue)" },
         ].compactMap { $0 }
         if found.isEmpty, !names.isEmpty {
             Terminal.note("note: \(what) of \(names.joined(separator: ", "))")
@@ -79,16 +80,38 @@ struct GetDevices: AsyncParsableCommand {
 struct GetApps: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apps",
-        abstract: "Lists the apps of the devices, with what each has acknowledged.",
-        discussion: "-o json and -o yaml give the whole status as the device published it.")
+        abstract: "Lists the apps of the devices, and how far each is with what is wanted of it now.",
+        discussion: """
+            -o json and -o yaml give the whole status as the device published it, and beside it `connection`, `counted` \
+            (each policy's outcome, held against what is wanted now) and, of an app that is to be retired, `retirement`.
+
+            Which devices may still have the keys of an app that is retired:
+              fleetctl get apps --app com.example.mail --retirement outstanding
+            Which are not connected, and have not got their configuration:
+              fleetctl get apps --policy config --outcome pending -o json | jq '.[] | select(.connection == "offline")'
+            """)
 
     @OptionGroup var app: AppOptions
     @OptionGroup var device: DeviceOptions
+    @Option(help: ArgumentHelp("Only those counted so, as in `fleetctl status`.", valueName: "outcome"))
+    var outcome: Outcome?
+    @Option(help: ArgumentHelp("With --outcome: of this policy; of any otherwise.", valueName: "policy"))
+    var policy: Policy?
+    @Option(
+        help: ArgumentHelp(
+            "Only those to be retired: `outstanding` where the keys may still be there, `confirmed` where they are"
+                + " destroyed.", valueName: "retirement"))
+    var retirement: Retirement?
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        if policy != nil, outcome == nil { throw ValidationError("--policy selects nothing without --outcome") }
+    }
+
     func run() async throws {
-        let request = ListRequest(app: app.app, device: device.device)
+        let request = ListRequest(
+            app: app.app, device: device.device, outcome: outcome, policy: policy, retirement: retirement)
         let apps = try await fleet.list(.apps, request, orNote: "nothing was reported")
         try output.show(Self.report(Self.sorted(apps)))
     }
@@ -103,25 +126,28 @@ struct GetApps: AsyncParsableCommand {
 
     static func report(_ apps: [JSONValue]) -> Report {
         var table = Table([
-            .init("DEVICE"), .init("APP"), .init("AUTH"), .init("KEYS"), .init("RUNS"), .init("REPORT"),
+            .init("DEVICE"), .init("APP"), .init("STATE"), .init("AUTH"), .init("KEYS"), .init("RUNS"), .init("REPORT"),
             .init("APPLIED", isNumber: true), .init("OTHERWISE"),
         ])
         for app in apps {
             var applied = 0
             var otherwise: [String] = []
             for policy in app["policies"]?.memberValues ?? [] {
-                let outcome = policy.value["attempt"]?["outcome"]?.stringValue ?? "?"
+                let attempt = policy.value["attempt"]
+                let reported = attempt?["outcome"]?.stringValue ?? "?"
+                let outcome = app["counted"]?[policy.name]?.stringValue ?? reported
                 if outcome == Outcome.applied.rawValue {
                     applied += 1
                 } else {
-                    let message = policy.value["attempt"]?["message"]?.stringValue.map { " (\($0))" } ?? ""
-                    otherwise.append("\(policy.name) \(outcome)\(message)")
+                    // What was said of another revision says nothing of the one that is wanted.
+                    let message = outcome == reported ? attempt?["message"]?.stringValue.map { " (\($0))" } : nil
+                    otherwise.append("\(policy.name) \(outcome)\(message ?? "")")
                 }
             }
             let order = ["incarnation", "boot", "seq"].map { Cell.text(app[$0]) }.joined(separator: "/")
             table.add([
-                Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["auth"]?["state"]),
-                Cell.text(app["keys"]),
+                Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["connection"]),
+                Cell.text(app["auth"]?["state"]), Cell.text(app["keys"]),
                 app["running"] == true ? "yes" : "no", order, "\(applied)",
                 TerminalText.line(otherwise.joined(separator: ", "), limit: 80),
             ])
@@ -191,3 +217,7 @@ struct GetHistory: AsyncParsableCommand {
         return Report(.array(changes), table: table.lines)
     }
 }
+
+extension Outcome: ExpressibleByArgument {}
+extension Policy: ExpressibleByArgument {}
+extension Retirement: ExpressibleByArgument {}

@@ -7,7 +7,8 @@ struct StatusCommand: AsyncParsableCommand {
         abstract: "Shows how many devices have come how far, by app and policy.",
         discussion: """
             APPLIED to PENDING add up to the devices that have reported the app. OVERDUE and OFFLINE say how many of \
-            those that are delivered or pending are late, or not connected.
+            those that are delivered or pending are late, or not connected. Which devices stand behind a count is shown \
+            by `fleetctl get apps --app APP --policy POLICY --outcome OUTCOME`.
             """)
 
     @Argument(help: "One app only.", transform: { try AppID(checking: $0) })
@@ -35,6 +36,10 @@ struct StatusCommand: AsyncParsableCommand {
             ]
             table.add([row.app.text, row.policy.rawValue] + numbers.map(Cell.count))
         }
-        return Report(.array(rows.map(\.value)), table: table.lines)
+        let retired = rows.compactMap { row in row.retirement.map { (row.app, $0) } }.map { app, counts in
+            "the keys of \(app): \(counts.text)"
+                + (counts.outstanding > 0 ? ": fleetctl get apps --app \(app) --retirement outstanding" : "")
+        }
+        return Report(.array(rows.map(\.value)), table: table.lines + (retired.isEmpty ? [] : [""] + retired))
     }
 }

@@ -21,7 +21,8 @@ struct WaitOptions: ParsableArguments {
         name: .long,
         help: ArgumentHelp(
             "Wait until every app that is online has answered, 30s if no time is named (exit status 3 if not in time,"
-                + " or not all as it was wanted).", valueName: "time"))
+                + " or not all as it was wanted). A retirement waits for devices that are offline as well: until all have"
+                + " destroyed the keys.", valueName: "time"))
     var wait: Limit?
 
     /// The arguments with a time for each `--wait`: the options of argument-parser that may stand alone take what they
@@ -63,7 +64,7 @@ struct WaitOptions: ParsableArguments {
         }
         try Self.show {
             if isForPeople {
-                try Terminal.print(["", progress.summary])
+                try Terminal.print([""] + progress.summary)
             } else {
                 try output.show(Self.report(response, progress))
             }
@@ -93,7 +94,7 @@ struct WaitOptions: ParsableArguments {
                 while true {
                     do {
                         let progress = try await Self.progress(documents, controller)
-                        if progress.isConverged || ContinuousClock.now >= end { return progress }
+                        if progress.isSettled || ContinuousClock.now >= end { return progress }
                         known = progress
                     } catch let error as CommandError where error.status == .unreachable {
                         if ContinuousClock.now >= end {

@@ -8,6 +8,8 @@ struct Progress: Hashable, JSONReadable {
         let app: String
         let policy: String
         let outcome: String
+        /// Its keys may be there, though it is to be retired.
+        let isOutstanding: Bool
         let isOnline: Bool
 
         init(from reader: inout JSONReader) throws {
@@ -15,6 +17,7 @@ struct Progress: Hashable, JSONReadable {
             var app = ""
             var policy = ""
             var outcome = ""
+            var isOutstanding = false
             var isOnline = false
             try reader.object { name, value in
                 switch name {
@@ -22,6 +25,8 @@ struct Progress: Hashable, JSONReadable {
                 case "app": app = try value.message(limit: 100)
                 case "policy": policy = try value.message(limit: 100)
                 case "outcome": outcome = try value.message(limit: 100)
+                case "retirement":
+                    isOutstanding = try value.message(limit: 100) == Retirement.outstanding.rawValue
                 case "online": isOnline = try value.bool()
                 default: break
                 }
@@ -30,14 +35,14 @@ struct Progress: Hashable, JSONReadable {
             self.app = app
             self.policy = policy
             self.outcome = outcome
+            self.isOutstanding = isOutstanding
             self.isOnline = isOnline
         }
 
-        var description: String { "\(device) \(app) \(policy): \(outcome)\(isOnline ? "" : " (offline)")" }
+        var description: String {
+            "\(device) \(app) \(policy): \(outcome)\(isOnline ? "" : " (not connected)")"
+        }
     }
-
-    /// How many of the missing are named.
-    private static let named = 20
 
     let rows: [StatusRow]
     let waiting: [Waiting]
@@ -61,28 +66,47 @@ struct Progress: Hashable, JSONReadable {
         self.waiting = waiting
     }
 
-    /// Those who are online and still have to answer. Who is offline answers when it comes back: nobody waits for it.
-    var due: Int64 { rows.reduce(0) { $0 + max(0, $1.counts.pending + $1.counts.delivered - $1.offline) } }
-    var isConverged: Bool { due == 0 }
+    /// Whether nobody is waited for: who is offline answers when it comes back, but with a retirement that has to be certain.
+    var isSettled: Bool { sum(\.due) == 0 }
+    /// Whether all who are not offline have applied it, and no retirement is outstanding.
+    var isConverged: Bool { isSettled && others.isEmpty }
+
+    /// Apps that are to be retired.
+    private var retired: [(app: AppID, counts: RetirementCounts)] {
+        rows.compactMap { row in row.retirement.map { (row.app, $0) } }
+    }
 
     private func sum(_ count: (StatusRow) -> Int64) -> Int64 { rows.reduce(0) { $0 + count($1) } }
 
-    /// Why not everybody has followed who could; nil when all who are online have.
+    /// Those who have answered that it is not applied, or not by all.
+    private var others: [(app: AppID, line: String)] {
+        rows.compactMap { row in
+            Self.otherwise(row.counts).map { (row.app, "\n  \(row.app) \(row.policy.rawValue): \($0)") }
+        }
+    }
+
+    /// Why not everybody has followed who could, or whose keys may be there still; nil when all is as it was wanted.
     func shortfall(within limit: String) -> String? {
         var parts: [String] = []
-        if !isConverged {
-            var names = waiting.filter(\.isOnline).prefix(Self.named).map { "\n  \($0)" }.joined()
+        let due = sum(\.due) - retired.reduce(0) { $0 + $1.counts.outstanding }
+        if due > 0 {
+            var names = waiting.filter { $0.isOnline && !$0.isOutstanding }.map { "\n  \($0)" }.joined()
             if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
             let answers = due == 1 ? "1 answer has" : "\(due) answers have"
             parts.append("\(answers) not come within \(limit):\(names)")
         }
-        let others = rows.compactMap { row in
-            Self.otherwise(row.counts).map { (row.app, "\n  \(row.app) \(row.policy.rawValue): \($0)") }
+        for (app, counts) in retired where counts.outstanding > 0 {
+            let names = waiting.filter { $0.isOutstanding && $0.app == app.text }
+                .map { "\n  \($0.device)\($0.isOnline ? "" : " (not connected)")" }.joined()
+            parts.append(
+                "the keys of \(app): \(counts.text) within \(limit), not yet on\(names)\nAll of these are shown by\n"
+                    + "  fleetctl get apps --app \(app) --retirement outstanding")
         }
         if !others.isEmpty {
-            let apps = Set(others.map(\.0)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
+            let apps = Set(others.map(\.app)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
             parts.append(
-                "not every app has applied it:\(others.map(\.1).joined())\nWhich devices, and why, is shown by\(apps)")
+                "not every app has applied it:\(others.map(\.line).joined())\nWhich devices, and why, is shown by\(apps)"
+            )
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")
     }
@@ -94,8 +118,9 @@ struct Progress: Hashable, JSONReadable {
         return said.isEmpty ? nil : said.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
     }
 
-    /// `policies: 20 applied, 2 error, 10 pending (10 offline)`, counted over the devices.
-    var summary: String {
+    /// `policies: 20 applied, 2 error, 10 pending (10 offline)`, counted over the devices, and of each retired app
+    /// `the keys of com.example.mail: destroyed on 9 of 10 devices`.
+    var summary: [String] {
         let parts: [(Int64, String)] = [
             (sum(\.counts.applied), "applied"), (sum(\.counts.error), "error"),
             (sum(\.counts.unsupported), "unsupported"), (sum(\.counts.rejected), "rejected"),
@@ -103,7 +128,16 @@ struct Progress: Hashable, JSONReadable {
         ]
         let said = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
         let offline = sum(\.offline)
-        return (said.isEmpty ? "no device has reported these apps yet" : "policies: " + said)
-            + (offline > 0 ? " (\(offline) offline)" : "")
+        let policies = said.isEmpty ? "no device has reported these apps yet" : "policies: " + said
+        return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
+            + retired.map { "the keys of \($0.app): \($0.counts.text)" }
+    }
+}
+
+extension RetirementCounts {
+    /// `destroyed on 9 of 10 devices`.
+    var text: String {
+        let all = confirmed + outstanding
+        return "destroyed on \(confirmed) of \(all) device\(all == 1 ? "" : "s")"
     }
 }

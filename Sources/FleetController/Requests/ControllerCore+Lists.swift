@@ -17,7 +17,7 @@ extension ControllerCore {
             switch verb {
             case .groups: try groups(request, transaction, pageSize)
             case .devices: try devices(request, transaction, pageSize)
-            case .apps: try apps(request, transaction, pageSize)
+            case .apps: try apps(request, transaction, now, pageSize)
             case .policies: try policies(request, transaction, pageSize)
             case .status: try status(request, transaction, now, pageSize)
             case .history: try history(request, transaction, pageSize)
@@ -99,14 +99,34 @@ extension ControllerCore {
     }
 
     private func apps(
-        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp, _ pageSize: Int
     ) throws -> Answer {
-        try page(
+        guard request.policy == nil || request.outcome != nil else {
+            throw Response.Failure(.invalid, "a policy selects nothing without an outcome", at: "policy")
+        }
+        var tallies: [AppID: Tally] = [:]
+        func counted(_ rows: Tally.Rows, of app: AppID) throws -> CountedApp {
+            var tally = try tallies[app] ?? transaction.tally(of: app, now: now)
+            defer { tallies[app] = tally }
+            return CountedApp(rows, &tally)
+        }
+        var kinds: Set<FleetStore.Transaction.StatusKind>?
+        if request.outcome != nil || request.retirement != nil {
+            let apps = try request.app.map { [$0] } ?? transaction.knownApps(after: "", limit: .max)
+            kinds = []
+            for app in apps {
+                for rows in try transaction.summary(of: app) where try counted(rows, of: app).matches(request) {
+                    kinds?.insert(.init(shape: rows.shape, overrides: rows.overrides))
+                }
+            }
+        }
+        return try page(
             "apps", pageSize, after: try number(request.page, or: 0),
             {
                 try transaction.statuses(
-                    in: identity.fleetID, app: request.app, device: request.device, after: $0, limit: 200)
-            }, key: { $0.row }, { $0.status })
+                    in: identity.fleetID, app: request.app, device: request.device, kinds: kinds, after: $0, limit: 200)
+            }, key: { $0.row },
+            { AppRow(status: $0.status, counted: try counted($0.tallied, of: $0.status.app)) })
     }
 
     private func policies(

@@ -16,6 +16,7 @@ struct Progress {
         let app: AppID
         let policy: Policy
         let outcome: Outcome
+        let retirement: Retirement?
         let isOnline: Bool
     }
 
@@ -60,11 +61,9 @@ struct Progress {
             tally = try Tally.of(app, transaction, now: now)
             // Who is there is named first: nobody waits for the others.
             for rows in try transaction.summary(of: app).sorted(by: { $0.connection < $1.connection }) {
-                for policy in policies where waiting.count < Self.named {
-                    let outcome = tally.outcome(of: policy, shape: rows.shape, overrides: rows.overrides)
-                    guard !outcome.isFinal else { continue }
+                for policy in policies where waiting.count < Self.named && tally.isOpen(policy, rows) {
                     let devices = try transaction.devices(of: rows, limit: Self.named - waiting.count)
-                    for device in devices { add(device, app, policy, outcome) }
+                    for device in devices { add(device, app, policy, rows, &tally) }
                 }
             }
         case .layers(let layers):
@@ -79,10 +78,7 @@ struct Progress {
                 if row.connection == .online, try transaction.isRecent(app, on: device, at: now) {
                     tally.excuse(row, policies: policies)
                 }
-                for policy in policies {
-                    let outcome = tally.outcome(of: policy, shape: row.shape, overrides: row.overrides)
-                    if !outcome.isFinal { add(device, app, policy, outcome) }
-                }
+                for policy in policies where tally.isOpen(policy, row) { add(device, app, policy, row, &tally) }
             }
         }
         return policies.map(tally.row)
@@ -100,11 +96,14 @@ struct Progress {
         return devices
     }
 
-    private mutating func add(_ device: DeviceRow, _ app: AppID, _ policy: Policy, _ outcome: Outcome) {
+    private mutating func add(
+        _ device: DeviceRow, _ app: AppID, _ policy: Policy, _ row: Tally.Rows, _ tally: inout Tally
+    ) {
         guard waiting.count < Self.named else { return }
         waiting.append(
             Waiting(
-                device: device.name, app: app, policy: policy, outcome: outcome,
+                device: device.name, app: app, policy: policy, outcome: tally.outcome(of: policy, row),
+                retirement: policy == .auth ? tally.retirement(of: row) : nil,
                 isOnline: device.connectivity(in: session) == .online))
     }
 }
@@ -124,7 +123,8 @@ extension Progress.Waiting: JSONWritable {
             writer.member("device", device)
             writer.member("app", app)
             writer.member("policy", policy)
-            writer.member("outcome", outcome.rawValue)
+            writer.member("outcome", outcome)
+            writer.member("retirement", ifPresent: retirement)
             writer.member("online", isOnline)
         }
     }

@@ -1,5 +1,47 @@
 import FleetProtocol
 
+/// How a device-app is counted: held against what is wanted now.
+struct CountedApp {
+    let connection: Connectivity
+    /// By the policies' indices.
+    let outcomes: [Outcome]
+    let retirement: Retirement?
+
+    init(_ rows: Tally.Rows, _ tally: inout Tally) {
+        connection = rows.connection
+        outcomes = Policy.allCases.map { tally.outcome(of: $0, rows) }
+        retirement = tally.retirement(of: rows)
+    }
+
+    func matches(_ request: ListRequest) -> Bool {
+        if let retirement = request.retirement, retirement != self.retirement { return false }
+        guard let outcome = request.outcome else { return true }
+        let asked = request.policy.map { [outcomes[$0.index]] } ?? outcomes
+        return asked.contains { $0 == outcome || $0.counted == outcome }
+    }
+}
+
+/// A status in `apps`, as the device has published it, and how it is counted.
+struct AppRow: JSONWritable {
+    let status: Status
+    let counted: CountedApp
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            status.writeMembers(to: &writer)
+            writer.member("connection", counted.connection.rawValue)
+            writer.member("counted") { writer in
+                writer.object { writer in
+                    for policy in Policy.allCases {
+                        writer.member(named: policy.rawValue, counted.outcomes[policy.index])
+                    }
+                }
+            }
+            writer.member("retirement", ifPresent: counted.retirement)
+        }
+    }
+}
+
 /// A document in `policies`.
 struct PolicyRow: JSONWritable {
     let document: StoredDocument

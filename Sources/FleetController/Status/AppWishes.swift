@@ -16,11 +16,15 @@ struct AppWishes: Sendable {
         /// The deciding document; nil for the default.
         let source: Address?
         let revision: Int64
+        /// It is to be retired.
+        let isRetired: Bool
         /// Since when it is so; of a device-app that came into its class later, since then.
         let since: Timestamp
 
         /// The default of a policy.
-        static func nothing(since: Timestamp) -> Self { Self(source: nil, revision: 0, since: since) }
+        static func nothing(since: Timestamp) -> Self {
+            Self(source: nil, revision: 0, isRetired: false, since: since)
+        }
     }
 
     let app: AppID
@@ -52,7 +56,8 @@ struct AppWishes: Sendable {
         // A retirement may have ended at any layer of the chain, and with it the right of its document to decide.
         let issuedAt = aspect == .auth ? Self.newest(chain, at: now) ?? deciding.issuedAt : deciding.issuedAt
         return Expectation(
-            source: .desired(deciding.layer, app, aspect), revision: deciding.revision, since: issuedAt)
+            source: .desired(deciding.layer, app, aspect), revision: deciding.revision, isRetired: deciding.isRetired,
+            since: issuedAt)
     }
 
     /// When something was said last, but for what a clock that was wrong has put ahead of everything since.
@@ -67,10 +72,11 @@ extension Shape.Entry {
     ///
     /// Only the revision that is wanted counts: whatever was reported of another one is pending.
     func outcome(against expectation: AppWishes.Expectation) -> Outcome {
-        guard source == expectation.source, received == expectation.revision, attempted == received else {
-            return .pending
-        }
-        return outcome
+        hasReceived(expectation) && attempted == received ? outcome : .pending
+    }
+
+    func hasReceived(_ expectation: AppWishes.Expectation) -> Bool {
+        source == expectation.source && received == expectation.revision
     }
 }
 

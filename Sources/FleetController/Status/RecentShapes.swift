@@ -10,22 +10,25 @@ struct RecentShapes {
     private struct Known {
         let app: Int64
         let policies: [PolicyReport]
+        let keys: Shape.Keys
         let id: Int64
     }
 
-    mutating func id(of policies: [PolicyReport], app: Int64) -> Int64? {
+    mutating func id(of status: Status, app: Int64) -> Int64? {
+        let keys = Shape.Keys(status)
         guard
             let index = shapes.firstIndex(where: {
-                $0.app == app && zip($0.policies, policies).allSatisfy { $0.hasShape(of: $1) }
+                $0.app == app && $0.keys == keys
+                    && zip($0.policies, status.policies).allSatisfy { $0.hasShape(of: $1) }
             })
         else { return nil }
         if index > 0 { shapes.swapAt(0, index) }
         return shapes[0].id
     }
 
-    mutating func add(_ policies: [PolicyReport], app: Int64, id: Int64) {
+    mutating func add(_ status: Status, app: Int64, id: Int64) {
         if shapes.count == Self.limit { shapes.removeLast() }
-        shapes.insert(Known(app: app, policies: policies, id: id), at: 0)
+        shapes.insert(Known(app: app, policies: status.policies, keys: Shape.Keys(status), id: id), at: 0)
     }
 }
 

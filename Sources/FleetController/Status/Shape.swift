@@ -1,6 +1,7 @@
 import FleetProtocol
 
-/// What a status says about the ten policies of an app, without the times and messages: what is counted.
+/// What a status says about the ten policies of an app, without the times and messages, and whether its keys are there: what
+/// is counted.
 ///
 /// Most device-apps of a fleet share a few shapes, so a status is stored as one row that names its shape.
 struct Shape: Hashable, Sendable {
@@ -13,12 +14,26 @@ struct Shape: Hashable, Sendable {
         let outcome: Outcome
     }
 
+    /// Whether an app can read its data; one that cannot may still have to say that it has erased what is its own.
+    enum Keys: Hashable, Sendable {
+        case present
+        case destroyed(isRunning: Bool)
+
+        init(_ status: Status) {
+            self = status.keys == .present ? .present : .destroyed(isRunning: status.isRunning)
+        }
+    }
+
     /// One for each policy, by its index.
     let entries: [Entry]
+    let keys: Keys
 
     subscript(policy: Policy) -> Entry { entries[policy.index] }
 
-    // MARK: How it is stored: a line for each policy, `source received applied attempted outcome`
+    // MARK: How it is stored: a line for each policy, `source received applied attempted outcome`, and one of keys that are gone
+
+    private static let destroyed = "destroyed"
+    private static let destroyedRunning = "destroyed running"
 
     /// The text by which equal shapes of one app are found. A source that stands where one expects it is named by its
     /// layer alone.
@@ -42,6 +57,10 @@ struct Shape: Hashable, Sendable {
             append(report.attempt.revision, to: &text)
             text.append(UInt8(ascii: " "))
             text.append(contentsOf: report.attempt.outcome.rawValue.utf8)
+            text.append(UInt8(ascii: "\n"))
+        }
+        if case .destroyed(let isRunning) = Keys(status) {
+            text.append(contentsOf: (isRunning ? destroyedRunning : destroyed).utf8)
             text.append(UInt8(ascii: "\n"))
         }
         return text
@@ -75,7 +94,14 @@ struct Shape: Hashable, Sendable {
     /// Reads what ``key(of:)`` has written about `app`.
     init?(key: [UInt8], app: AppID) {
         let lines = key.split(separator: UInt8(ascii: "\n"))
-        guard lines.count == Policy.allCases.count else { return nil }
+        let count = Policy.allCases.count
+        switch lines.dropFirst(count).map({ String(decoding: $0, as: UTF8.self) }) {
+        case []: keys = .present
+        case [Self.destroyed]: keys = .destroyed(isRunning: false)
+        case [Self.destroyedRunning]: keys = .destroyed(isRunning: true)
+        default: return nil
+        }
+        guard lines.count >= count else { return nil }
         var entries: [Entry] = []
         entries.reserveCapacity(lines.count)
         for policy in Policy.allCases {

@@ -38,6 +38,8 @@ struct Tally {
     private var expectations: [Need: AppWishes.Expectation] = [:]
     private var counts: [Policy: OutcomeCounts] = [:]
     private var offline: [Policy: Int64] = [:]
+    private var due: [Policy: Int64] = [:]
+    private var retirement: RetirementCounts?
 
     init(wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: OverrideClass], now: Timestamp) {
         self.wishes = wishes
@@ -47,15 +49,43 @@ struct Tally {
     }
 
     /// How far all device-apps of these rows are with a policy.
-    mutating func outcome(of policy: Policy, shape: Int64, overrides id: Int64) -> Outcome {
-        guard let entry = shapes[shape]?[policy] else { return .pending }
-        return entry.outcome(against: expectation(of: policy, for: id))
+    mutating func outcome(of policy: Policy, _ rows: Rows) -> Outcome {
+        guard let entry = shapes[rows.shape]?[policy] else { return .pending }
+        return entry.outcome(against: expectation(of: policy, for: rows.overrides))
+    }
+
+    /// How far they are with being retired; nil where nobody wants that of them.
+    mutating func retirement(of rows: Rows) -> Retirement? {
+        let expectation = expectation(of: .auth, for: rows.overrides)
+        guard expectation.isRetired else { return nil }
+        guard let shape = shapes[rows.shape], shape[.auth].hasReceived(expectation), shape.keys != .present else {
+            return .outstanding
+        }
+        return .confirmed
+    }
+
+    /// Whether something is still to come from them that is waited for, if they are connected: no word of an app that does
+    /// not run, and whose keys are destroyed.
+    mutating func isOpen(_ policy: Policy, _ rows: Rows) -> Bool {
+        switch policy == .auth ? retirement(of: rows) : nil {
+        case .outstanding: true
+        case .confirmed where shapes[rows.shape]?.keys == .destroyed(isRunning: false): false
+        case .confirmed, nil: !outcome(of: policy, rows).isFinal
+        }
     }
 
     mutating func add(_ rows: Rows, policies: [Policy]) {
         for policy in policies {
-            let outcome = outcome(of: policy, shape: rows.shape, overrides: rows.overrides)
+            let outcome = outcome(of: policy, rows)
             counts[policy, default: OutcomeCounts()].count(outcome, rows.count)
+            let retirement = policy == .auth ? retirement(of: rows) : nil
+            if let retirement {
+                self.retirement = self.retirement ?? RetirementCounts()
+                self.retirement?.count(retirement, rows.count)
+            }
+            if retirement == .outstanding || isOpen(policy, rows) && rows.connection != .offline {
+                due[policy, default: 0] += rows.count
+            }
             guard !outcome.isFinal else { continue }
             switch rows.connection {
             case .offline: offline[policy, default: 0] += rows.count
@@ -69,9 +99,7 @@ struct Tally {
     /// Takes back from `overdue` rows that ``add(_:policies:)`` has counted, which could answer only since just now.
     mutating func excuse(_ rows: Rows, policies: [Policy]) {
         for policy in policies
-        where !outcome(of: policy, shape: rows.shape, overrides: rows.overrides).isFinal
-            && isLate(policy, rows.overrides)
-        {
+        where !outcome(of: policy, rows).isFinal && isLate(policy, rows.overrides) {
             counts[policy, default: OutcomeCounts()].overdue -= rows.count
         }
     }
@@ -81,7 +109,8 @@ struct Tally {
 
     func row(of policy: Policy) -> StatusRow {
         StatusRow(
-            app: wishes.app, policy: policy, counts: counts[policy] ?? OutcomeCounts(), offline: offline[policy] ?? 0)
+            app: wishes.app, policy: policy, counts: counts[policy] ?? OutcomeCounts(), offline: offline[policy] ?? 0,
+            due: due[policy] ?? 0, retirement: policy == .auth ? retirement : nil)
     }
 
     private mutating func isLate(_ policy: Policy, _ overrides: Int64) -> Bool {

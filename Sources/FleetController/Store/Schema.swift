@@ -22,6 +22,7 @@ enum Schema {
                     """)
         }
         migrator.registerMigration("4 when device-apps were classed") { try $0.execute(sql: classed) }
+        migrator.registerMigration("5 shapes tell of destroyed keys") { try $0.execute(sql: destroyedKeys) }
         return migrator
     }
 
@@ -201,6 +202,21 @@ enum Schema {
             DELETE FROM classed WHERE id = OLD.id;
         END;
         ALTER TABLE classes DROP COLUMN since;
+        """
+
+    /// As ``Shape`` writes it; the ninth element of a detail says whether the keys are there, the third whether the app runs.
+    private static let destroyedKeys = """
+        CREATE TEMPORARY TABLE destroyed (id INTEGER PRIMARY KEY, app INTEGER, key BLOB);
+        INSERT INTO destroyed
+        SELECT device_apps.id, shapes.app, CAST(
+            CAST(shapes.key AS TEXT) || iif(CAST(detail AS TEXT) ->> '$[2]', 'destroyed running', 'destroyed') || char(10)
+            AS BLOB)
+        FROM device_apps JOIN shapes ON shapes.id = device_apps.shape
+        WHERE json_valid(CAST(detail AS TEXT)) AND NOT CAST(detail AS TEXT) ->> '$[8]';
+        INSERT INTO shapes (app, key) SELECT DISTINCT app, key FROM destroyed;
+        UPDATE device_apps SET shape = shapes.id FROM destroyed JOIN shapes USING (app, key)
+        WHERE device_apps.id = destroyed.id;
+        DROP TABLE destroyed;
         """
 
     private static let eventsAndRequests = """

@@ -94,9 +94,9 @@ extension FleetStore.Transaction {
     }
 
     private func shapeID(of status: Status, app: Int64) throws -> Int64 {
-        if let id = cache.recentShapes.id(of: status.policies, app: app) { return id }
+        if let id = cache.recentShapes.id(of: status, app: app) { return id }
         let id = try storedShapeID(of: status, app: app)
-        cache.recentShapes.add(status.policies, app: app, id: id)
+        cache.recentShapes.add(status, app: app, id: id)
         return id
     }
 
@@ -111,13 +111,20 @@ extension FleetStore.Transaction {
         return id
     }
 
-    /// Whole statuses in the order of devices and apps, behind the row `row`.
+    /// A shape and a class: all device-apps of both are counted alike.
+    struct StatusKind: Hashable {
+        let shape: Int64
+        let overrides: Int64
+    }
+
+    /// Whole statuses in the order of devices and apps, behind the row `row`; with `kinds`, those of these alone.
     func statuses(
-        in fleet: FleetID, app: AppID?, device: DeviceID?, after row: Int64, limit: Int
-    ) throws -> [(row: Int64, status: Status)] {
+        in fleet: FleetID, app: AppID?, device: DeviceID?, kinds: Set<StatusKind>? = nil, after row: Int64, limit: Int
+    ) throws -> [(row: Int64, status: Status, tallied: Tally.Rows)] {
+        let session = try session()
         var sql = """
             SELECT device_apps.id, devices.name, apps.name, device_apps.incarnation, device_apps.boot, device_apps.seq,
-                device_apps.at, shapes.key, device_apps.detail
+                device_apps.at, shapes.key, device_apps.detail, device_apps.shape, device_apps.class, devices.state
             FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
                 JOIN apps ON apps.id = device_apps.id & 65535 JOIN shapes ON shapes.id = device_apps.shape
             WHERE device_apps.id > ?
@@ -133,6 +140,10 @@ extension FleetStore.Transaction {
             sql += " AND device_apps.id & 65535 = ?"
             arguments += [id]
         }
+        if let kinds {
+            sql += " AND (device_apps.shape, device_apps.class) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+            arguments += ["[\(kinds.map { "[\($0.shape),\($0.overrides)]" }.joined(separator: ","))]"]
+        }
         return try rows(sql + " ORDER BY device_apps.id LIMIT ?", arguments + [limit]).map { row in
             guard let device = DeviceID(row[1] as String), let app = AppID(row[2] as String),
                 let shape = Shape(key: [UInt8](blob: row[7]), app: app)
@@ -141,7 +152,10 @@ extension FleetStore.Transaction {
                 fleet: fleet, device: device, app: app,
                 order: ReportOrder(incarnation: row[3], boot: row[4], sequence: row[5]),
                 at: Timestamp(milliseconds: row[6]), shape: shape, detail: [UInt8](blob: row[8]))
-            return (row[0], status)
+            let tallied = Tally.Rows(
+                shape: row[9], overrides: row[10], state: row[11],
+                connection: Connectivity(state: row[11], session: session), count: 1)
+            return (row[0], status, tallied)
         }
     }
 }

@@ -1,34 +1,35 @@
 extension Status: JSONWritable {
-    package func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("v", 1)
-            writer.member("device", device)
-            writer.member("app", app)
-            writer.member("incarnation", order.incarnation)
-            writer.member("boot", order.boot)
-            writer.member("seq", order.sequence)
-            writer.member("at", at)
-            writer.member("agent", agent)
-            writer.member("sdk", sdk)
-            writer.member("running", isRunning)
-            writer.member("ready", isReady)
-            writer.member("managed", managed)
-            writer.member("auth") { writer in
-                writer.object { writer in
-                    writer.member("state", authState)
-                    writer.member("reason", authReason)
-                    writer.member("message", authMessage)
-                }
+    package func write(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+
+    /// The members alone, for an object that has others as well.
+    package func writeMembers(to writer: inout JSONWriter) {
+        writer.member("v", 1)
+        writer.member("device", device)
+        writer.member("app", app)
+        writer.member("incarnation", order.incarnation)
+        writer.member("boot", order.boot)
+        writer.member("seq", order.sequence)
+        writer.member("at", at)
+        writer.member("agent", agent)
+        writer.member("sdk", sdk)
+        writer.member("running", isRunning)
+        writer.member("ready", isReady)
+        writer.member("managed", managed)
+        writer.member("auth") { writer in
+            writer.object { writer in
+                writer.member("state", authState)
+                writer.member("reason", authReason)
+                writer.member("message", authMessage)
             }
-            writer.member("keys", keys.rawValue)
-            writer.member("secureServices", secureServices)
-            writer.member("logLevel", logLevel)
-            writer.member("events", events)
-            writer.member("policies") { writer in
-                writer.object { write(policies.span, to: &$0) }
-            }
-            writer.member("refusals", refusals)
         }
+        writer.member("keys", keys.rawValue)
+        writer.member("secureServices", secureServices)
+        writer.member("logLevel", logLevel)
+        writer.member("events", events)
+        writer.member("policies") { writer in
+            writer.object { write(policies.span, to: &$0) }
+        }
+        writer.member("refusals", refusals)
     }
 
     /// Many say the same, those above all that nobody has spoken of: of these one is written, and copied.

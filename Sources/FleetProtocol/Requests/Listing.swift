@@ -3,13 +3,24 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
     package var app: AppID?
     package var device: DeviceID?
     package var layer: Layer?
+    /// Of `apps`: those that are counted so, with ``policy`` or else with any.
+    package var outcome: Outcome?
+    package var policy: Policy?
+    /// Of `apps`: those that are to be retired, and are so far with it.
+    package var retirement: Retirement?
     /// The `next` of the page before.
     package var page: String?
 
-    package init(app: AppID? = nil, device: DeviceID? = nil, layer: Layer? = nil, page: String? = nil) {
+    package init(
+        app: AppID? = nil, device: DeviceID? = nil, layer: Layer? = nil, outcome: Outcome? = nil,
+        policy: Policy? = nil, retirement: Retirement? = nil, page: String? = nil
+    ) {
         self.app = app
         self.device = device
         self.layer = layer
+        self.outcome = outcome
+        self.policy = policy
+        self.retirement = retirement
         self.page = page
     }
 
@@ -20,6 +31,9 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
             case "app": result.app = try value.value()
             case "device": result.device = try value.value()
             case "target": result.layer = try value.value()
+            case "outcome": result.outcome = try value.value()
+            case "policy": result.policy = try value.value()
+            case "retirement": result.retirement = try value.value()
             case "page": result.page = try value.string(limit: 500)
             default: break
             }
@@ -32,6 +46,9 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
             writer.member("app", ifPresent: app)
             writer.member("device", ifPresent: device)
             writer.member("target", ifPresent: layer)
+            writer.member("outcome", ifPresent: outcome)
+            writer.member("policy", ifPresent: policy)
+            writer.member("retirement", ifPresent: retirement)
             writer.member("page", ifPresent: page)
         }
     }
@@ -52,8 +69,6 @@ package struct OutcomeCounts: Hashable, Sendable {
 
     package var total: Int64 { applied + error + unsupported + rejected + delivered + pending }
 
-    /// Where an outcome is counted: a log level that waits for its code, or has expired, has been dealt with by the agent
-    /// as its document says, so it is pending or applied.
     package mutating func count(_ outcome: Outcome, _ number: Int64 = 1) {
         switch outcome {
         case .applied, .expired: applied += number
@@ -62,6 +77,66 @@ package struct OutcomeCounts: Hashable, Sendable {
         case .rejected: rejected += number
         case .delivered: delivered += number
         case .pending, .awaitingCode: pending += number
+        }
+    }
+}
+
+extension Outcome {
+    /// The count that it adds to: a log level that waits for its code, or has expired, has been dealt with by the agent as
+    /// its document says, so it is pending or applied.
+    package var counted: Outcome {
+        switch self {
+        case .expired: .applied
+        case .awaitingCode: .pending
+        case .pending, .delivered, .applied, .error, .unsupported, .rejected: self
+        }
+    }
+}
+
+/// How far a device is with the retirement of an app that is wanted of it.
+package enum Retirement: String, CaseIterable, Hashable, Sendable, JSONCodable {
+    /// It has said that it knows of it, and that the app's keys are destroyed.
+    case confirmed
+    /// It has not, whatever the reason: its keys may be there.
+    case outstanding
+
+    package init(from reader: inout JSONReader) throws { self = try reader.oneOf() }
+    package func write(to writer: inout JSONWriter) { writer.value(rawValue) }
+}
+
+/// How many of those that are to be retired are how far: `{"confirmed","outstanding"}`.
+package struct RetirementCounts: Hashable, Sendable, JSONCodable {
+    package var confirmed: Int64
+    package var outstanding: Int64
+
+    package init(confirmed: Int64 = 0, outstanding: Int64 = 0) {
+        self.confirmed = confirmed
+        self.outstanding = outstanding
+    }
+
+    package mutating func count(_ retirement: Retirement, _ number: Int64 = 1) {
+        switch retirement {
+        case .confirmed: confirmed += number
+        case .outstanding: outstanding += number
+        }
+    }
+
+    package init(from reader: inout JSONReader) throws {
+        var result = RetirementCounts()
+        try reader.object { name, value in
+            switch name {
+            case "confirmed": result.confirmed = try value.integer()
+            case "outstanding": result.outstanding = try value.integer()
+            default: break
+            }
+        }
+        self = result
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("confirmed", confirmed)
+            writer.member("outstanding", outstanding)
         }
     }
 }
@@ -97,18 +172,29 @@ extension OutcomeCounts: JSONCodable {
     }
 }
 
-/// One row of `status`: `{"app","policy","counts":{…},"offline"}`.
+/// One row of `status`: `{"app","policy","counts":{…},"offline","due","retirement":{…}}`.
 package struct StatusRow: Hashable, Sendable, JSONCodable {
     package let app: AppID
     package let policy: Policy
     package var counts: OutcomeCounts
     package var offline: Int64
+    /// How many are waited for: those that are not offline and have still to answer, and all whose retirement is
+    /// outstanding; but no app that does not run, and whose keys are destroyed.
+    package var due: Int64
+    /// Of `auth`, where the app is to be retired on some device.
+    package var retirement: RetirementCounts?
 
-    package init(app: AppID, policy: Policy, counts: OutcomeCounts, offline: Int64) {
+    package init(
+        app: AppID, policy: Policy, counts: OutcomeCounts, offline: Int64, due: Int64? = nil,
+        retirement: RetirementCounts? = nil
+    ) {
         self.app = app
         self.policy = policy
         self.counts = counts
         self.offline = offline
+        // Controllers of before do not tell.
+        self.due = due ?? max(0, counts.pending + counts.delivered - offline)
+        self.retirement = retirement
     }
 
     package init(from reader: inout JSONReader) throws {
@@ -116,18 +202,23 @@ package struct StatusRow: Hashable, Sendable, JSONCodable {
         var policy: Policy?
         var counts: OutcomeCounts?
         var offline: Int64?
+        var due: Int64?
+        var retirement: RetirementCounts?
         try reader.object { name, value in
             switch name {
             case "app": app = try value.value()
             case "policy": policy = try value.value()
             case "counts": counts = try value.value()
             case "offline": offline = try value.integer()
+            case "due": due = try value.integer()
+            case "retirement": retirement = try value.value()
             default: break
             }
         }
         self.init(
             app: try required(app, "app"), policy: try required(policy, "policy"),
-            counts: try required(counts, "counts"), offline: try required(offline, "offline"))
+            counts: try required(counts, "counts"), offline: try required(offline, "offline"), due: due,
+            retirement: retirement)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -136,6 +227,8 @@ package struct StatusRow: Hashable, Sendable, JSONCodable {
             writer.member("policy", policy)
             writer.member("counts", counts)
             writer.member("offline", offline)
+            writer.member("due", due)
+            writer.member("retirement", ifPresent: retirement)
         }
     }
 }

@@ -42,7 +42,7 @@ extension Controller {
         let known = statuses.filter { status in
             request.app ?? status.app == status.app && request.device ?? status.device == status.device
         }
-        differs(try rows(of: .apps), from: Set(known.map(\.jsonText)), "apps")
+        try checkApps(known, request, pageSize, online, &any)
         let named = Set(statuses.map(\.app)).union(desired.values.keys.compactMap(Self.app))
         let apps = request.app.map { [$0] } ?? named.sorted()
         let summary = try apps.flatMap { try store.summary(of: $0, at: clock) }
@@ -50,6 +50,36 @@ extension Controller {
         let gaps = try store.gaps()
         for row in try rows(of: .devices) { try check(row, statuses, online, gaps) }
         try checkRevisions(try rows(of: .policies))
+    }
+
+    /// Of apps each status as it was published, and how it counts; asked for those that count so, these and no others.
+    private func checkApps(
+        _ known: [Status], _ request: ListRequest, _ pageSize: Int, _ online: Set<DeviceID>, _ any: inout SplitMix64
+    ) throws {
+        guard let running else { return }
+        let wishes = try store.wishes()
+        let standings = known.map { Standing($0, SaidLayers(wishes, of: $0.device)) }
+        var narrow = request
+        narrow.retirement = Retirement.allCases[any.below(2)]
+        if any.chance(50) {
+            let outcome = Outcome.allCases[any.below(Outcome.allCases.count)]
+            (narrow.outcome, narrow.retirement) = (outcome, nil)
+            if any.chance(50) { narrow.policy = Policy.allCases[any.below(Policy.allCases.count)] }
+        }
+        for request in [request, narrow] {
+            let wanted = zip(known, standings).filter { _, standing in standing.matches(request) }
+            let told = try running.core.rows(of: .apps, request, now: clock, pageSize: pageSize)
+            for row in told {
+                let isOnline = row["device"]?.stringValue.flatMap { DeviceID($0) }.map(online.contains) ?? false
+                if (row["connection"]?.stringValue == "online") != isOnline {
+                    world.fail(.presence, "apps tells of \(row.jsonText), and online are \(online)")
+                }
+            }
+            let rows = told.map { row in
+                JSONValue.object((row.memberValues ?? []).filter { $0.name != "connection" })
+            }
+            differs(rows, from: Set(try wanted.map { try $1.row(of: $0).jsonText }), "apps")
+        }
     }
 
     /// Who changes what stands there names the revision that the list tells.
@@ -135,5 +165,23 @@ extension Controller {
         if warnings.count(where: { $0.hasSuffix("lost on the device") }) != lost {
             world.fail(.summary, "devices warns of \(warnings), and events were lost \(lost) times")
         }
+    }
+}
+
+extension Standing {
+    fileprivate func matches(_ request: ListRequest) -> Bool {
+        if let retirement = request.retirement, self.retirement != retirement { return false }
+        guard let outcome = request.outcome else { return true }
+        let expired: Set<Outcome> = outcome == .applied ? [.expired] : outcome == .pending ? [.awaitingCode] : []
+        let asked = request.policy.map { [outcomes[$0.index]] } ?? outcomes
+        return !expired.union([outcome]).isDisjoint(with: asked)
+    }
+
+    fileprivate func row(of status: Status) throws -> JSONValue {
+        let counted = Policy.allCases.map { JSONValue.Member($0.rawValue, .string(outcomes[$0.index].rawValue)) }
+        let published = try JSONValue(json: status.json, limit: Status.maximumSize)
+        return .object(
+            (published.memberValues ?? []) + [.init("counted", .object(counted))]
+                + (retirement.map { [.init("retirement", .string($0.rawValue))] } ?? []))
     }
 }

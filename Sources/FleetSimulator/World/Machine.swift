@@ -283,7 +283,7 @@ final class Machine: BusClient {
                 if case .refused = frame { watch.refused(link) }
                 checkIntruder(frame, on: link)
                 checkConversation(frame, on: link)
-                checkSent(frame, to: links[link.number])
+                checkSent(frame, to: links[link.number], on: link)
                 links[link.number]?.receive(frame, on: link.number)
             case .close(let link):
                 intruders.remove(link.number)

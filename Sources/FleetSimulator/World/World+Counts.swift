@@ -7,6 +7,27 @@ private struct Counted {
     var outcomes = OutcomeCounts()
     var overdue: ClosedRange<Int64> = 0...0
     var offline: ClosedRange<Int64> = 0...0
+    /// Of those that are to be retired, how many are so far.
+    var retirement: RetirementCounts?
+    /// Those that have still to answer, and nobody waits for: they do not run, and their keys are gone.
+    var isSpared: Int64 = 0
+}
+
+/// How a status counts: held against what is wanted now.
+struct Standing {
+    private(set) var outcomes: [Outcome] = []
+    private(set) var retirement: Retirement?
+
+    init(_ status: Status, _ said: SaidLayers) {
+        for policy in Policy.allCases {
+            let (report, wanted) = (status[policy], said.deciding(policy, of: status.app))
+            let hasReceived = report.source == wanted?.source && report.received == wanted?.revision ?? 0
+            let isAbout = hasReceived && report.attempt.revision == report.received
+            outcomes.append(isAbout ? report.attempt.outcome : .pending)
+            guard policy == .auth, said.retire(status.app) else { continue }
+            retirement = hasReceived && status.keys == .destroyed ? .confirmed : .outstanding
+        }
+    }
 }
 
 extension World {
@@ -85,32 +106,43 @@ extension World {
         where devices?.contains(status.device) ?? true {
             let said = layers[status.device] ?? SaidLayers(wishes, of: status.device)
             layers[status.device] = said
+            let standing = Standing(status, said)
             for policy in Policy.allCases {
-                let (report, wanted) = (status[policy], said.deciding(policy, of: status.app))
-                let revision = wanted?.revision ?? 0
-                let isAbout =
-                    report.source == wanted?.source && report.received == revision
-                    && report.attempt.revision == revision
-                let outcome = isAbout ? report.attempt.outcome : .pending
-                real[status.app, default: CountedApp()].policies[policy, default: Counted()].outcomes.expect(outcome)
-                guard [.pending, .delivered, .awaitingCode].contains(outcome) else { continue }
-                real[status.app]?.waiting.insert(
-                    .init(device: status.device, app: status.app, policy: policy))
-                try real[status.app]?.policies[policy]?.waits(for: status, policy, since: wanted?.issuedAt, in: self)
+                let outcome = standing.outcomes[policy.index]
+                let retirement = policy == .auth ? standing.retirement : nil
+                var counted = real[status.app]?.policies[policy] ?? Counted()
+                defer { real[status.app, default: CountedApp()].policies[policy] = counted }
+                counted.outcomes.expect(outcome)
+                if let retirement { counted.expect(retirement) }
+                let isWaiting = [.pending, .delivered, .awaitingCode].contains(outcome)
+                let isSpared = isWaiting && retirement == .confirmed && !status.isRunning
+                if isSpared { counted.isSpared += 1 }
+                if retirement == .outstanding || isWaiting && !isSpared {
+                    real[status.app, default: CountedApp()].waiting.insert(
+                        .init(device: status.device, app: status.app, policy: policy))
+                }
+                guard isWaiting else { continue }
+                let since = said.deciding(policy, of: status.app)?.issuedAt
+                try counted.waits(for: status, policy, since: since, in: self)
             }
         }
         return real
     }
 
-    /// What operators read is what the devices have, counted. Who has been there for long, and does not answer, is late.
+    /// What operators read is what the devices have, counted: keys are called destroyed where they are. Who has been there
+    /// for long, and does not answer, is late.
     func checkSummary(_ store: FleetStore) throws {
+        let wishes = try store.wishes()
         for number in 0..<schedule.apps {
             let app = AppID(unchecked: "a\(number)")
             for row in try store.summary(of: app, at: controller.clock) {
                 var real = Counted()
                 for machine in machines where !machine.isRemoved {
-                    if let report = machine.core?.state.apps[app]?[row.policy] {
-                        real.outcomes.expect(report.attempt.outcome)
+                    guard let record = machine.core?.state.apps[app] else { continue }
+                    real.outcomes.expect(record[row.policy].attempt.outcome)
+                    if row.policy == .auth, SaidLayers(wishes, of: machine.id).retire(app) {
+                        real.expect(machine.disk.keys[app] == nil ? .confirmed : .outstanding)
+                        real.isSpared += 1  // At most: it may run, or have answered.
                     }
                 }
                 let waiting = real.outcomes.delivered + real.outcomes.pending
@@ -132,10 +164,30 @@ extension World {
         if !real.offline.contains(row.offline) {
             fail(.summary, "\(name): \(row.offline) wait for who is offline, and really \(real.offline) do")
         }
+        if row.retirement != real.retirement {
+            let (told, real) = (row.retirement.map { "\($0)" }, real.retirement.map { "\($0)" })
+            fail(
+                .erased, "\(name): told of the keys is \(told ?? "nothing"), and really \(real ?? "nobody") is retired")
+        }
+        // Among those who are away may be some that nobody waits for, and some that are waited for all the same.
+        let outstanding = real.retirement?.outstanding ?? 0
+        let open = told.pending + told.delivered - row.offline
+        let due = max(outstanding, open - real.isSpared)...max(outstanding, open + outstanding)
+        if !due.contains(row.due) {
+            fail(.summary, "\(name): \(row.due) are waited for, and really \(due) are")
+        }
     }
 }
 
 extension Counted {
+    mutating func expect(_ retirement: Retirement) {
+        self.retirement = self.retirement ?? RetirementCounts()
+        switch retirement {
+        case .confirmed: self.retirement?.confirmed += 1
+        case .outstanding: self.retirement?.outstanding += 1
+        }
+    }
+
     /// A device-app has still to answer, to what was said `since` then.
     fileprivate mutating func waits(
         for status: Status, _ policy: Policy, since: Timestamp?, in world: World

@@ -46,6 +46,34 @@ struct FleetMigrationTests {
         }
     }
 
+    @Test("keys that an earlier version has stored as destroyed count so afterwards")
+    func destroyedKeys() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            try Self.fixtures.make(4, at: path)
+            try DatabaseQueue(path: path).write {
+                // The ninth element says whether the keys are there, the third whether the app runs.
+                try $0.execute(
+                    sql: """
+                        UPDATE device_apps SET detail = CAST(json_set(
+                            CAST(detail AS TEXT), '$[8]', json('false'), '$[2]', json(iif(id >> 16 = 1, 'true', 'false'))
+                        ) AS BLOB)
+                        """)
+            }
+            let store = try FleetStore(path: path)
+            let statuses = try store.statuses(in: World.fleetID)
+            #expect(statuses.map(\.keys) == [.destroyed, .destroyed])
+            #expect(Set(statuses.map(\.isRunning)) == [true, false])
+            let counted = try store.transaction {
+                try $0.rows(
+                    "SELECT key FROM shapes JOIN summary ON summary.shape = shapes.id WHERE count > 0 ORDER BY key"
+                ).map { String(decoding: [UInt8](blob: $0[0]), as: UTF8.self) }
+            }
+            #expect(counted == statuses.map { String(decoding: Shape.key(of: $0), as: UTF8.self) }.sorted())
+            #expect(counted.count { $0.hasSuffix("\ndestroyed running\n") } == 1)
+        }
+    }
+
     private static func expectFixture(_ store: FleetStore, _ version: Comment) throws {
         #expect(try store.latest() == Revision(epoch: 1, number: 8), version)
         let wishes = try store.wishes()

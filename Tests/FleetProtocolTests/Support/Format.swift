@@ -136,7 +136,7 @@ extension Format {
         .plain("request-device-remove") {
             DeviceRequest(device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) })
         },
-        .plain("request-list") { $0.listing() },
+        .plain("request-list") { try $0.listing() },
         .plain("response-change") { try $0.changeResponse() },
         .plain("status-row") { try $0.statusRow() },
     ]

@@ -111,10 +111,11 @@ extension SeededGenerator {
             remove: list(0...3) { $0.device() }, why: maybe { $0.text() })
     }
 
-    mutating func listing() -> ListRequest {
+    mutating func listing() throws -> ListRequest {
         ListRequest(
             app: maybe { $0.app() }, device: maybe { $0.device() }, layer: maybe { $0.layer() },
-            page: maybe { $0.text() })
+            outcome: try maybe { try $0.pick(Outcome.allCases) }, policy: try maybe { try $0.pick(Policy.allCases) },
+            retirement: try maybe { try $0.pick(Retirement.allCases) }, page: maybe { $0.text() })
     }
 
     mutating func changeResponse() throws -> ChangeResponse {
@@ -129,6 +130,8 @@ extension SeededGenerator {
     mutating func statusRow() throws -> StatusRow {
         var counts = OutcomeCounts()
         for outcome in Outcome.allCases { counts.count(outcome, number(0...100_000)) }
-        return StatusRow(app: app(), policy: try pick(Policy.allCases), counts: counts, offline: count())
+        return StatusRow(
+            app: app(), policy: try pick(Policy.allCases), counts: counts, offline: count(), due: count(),
+            retirement: maybe { RetirementCounts(confirmed: $0.count(), outstanding: $0.count()) })
     }
 }
