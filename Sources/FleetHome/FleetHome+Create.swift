@@ -15,7 +15,8 @@ extension FleetHome {
         listen: String = "127.0.0.1", brokerUser: String? = nil, tls: HomeContext.TLS? = nil
     ) throws -> FleetHome {
         let folder = Folder(path)
-        for text in [folder.path, host, listen] + (tls.map { [$0.authority, $0.certificate, $0.key] } ?? []) {
+        let tlsFiles = tls.map { [$0.authority, $0.certificate ?? "", $0.key ?? ""] } ?? []
+        for text in [folder.path, host, listen] + tlsFiles {
             guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw FleetHomeError(
                     .malformed, "'\(Text.printable(text))' cannot stand in Mosquitto's configuration",
@@ -40,11 +41,19 @@ extension FleetHome {
                 fleet: fleet, uuid: .random(), host: host, port: port, listen: listen, brokerUser: user,
                 tls: tls.map {
                     HomeContext.TLS(
-                        authority: Folder($0.authority).path, certificate: Folder($0.certificate).path,
-                        key: Folder($0.key).path)
+                        authority: Folder($0.authority).path, certificate: $0.certificate.map { Folder($0).path },
+                        key: $0.key.map { Folder($0).path })
                 }))
         try home.fill()
         return home
+    }
+
+    /// The broker's TLS files that it may not be able to read as the user as whom it will run.
+    package var filesClosedToBroker: [String] {
+        guard let user = context.brokerUser, let account = try? Account(named: user), let tls = context.tls else {
+            return []
+        }
+        return [tls.authority, tls.certificate, tls.key].compactMap { $0 }.filter { !account.canRead($0) }
     }
 
     private func fill() throws {

@@ -16,12 +16,26 @@ package struct FleetHome: Sendable {
 
     /// Opens a fleet's folder, and says what is wrong with it, if anything is.
     package init(opening path: String) throws {
+        try self.init(reaching: path)
+        guard let holder = context.holder else { return }
+        throw FleetHomeError(
+            .missing, "\(self.path) is the folder of \(holder.text), which has none of the fleet's keys",
+            remedy: "run this on the fleet's own folder")
+    }
+
+    /// Opens a fleet's folder, or a person's (``addUser(_:folder:)``), to speak with the fleet's broker and controller.
+    package init(reaching path: String) throws {
         let folder = Folder(path)
         try Self.checkOwner(of: folder.path)
-        context = try folder.value(
+        var context: HomeContext = try folder.value(
             in: "fleet.json",
             remedy: "name a fleet's folder with --home or FLEETCTL_HOME, or make one with `fleetctl init`")
-        self.path = folder.path
+        if context.holder != nil, let authority = context.tls?.authority {
+            // It may have been carried anywhere.
+            context.tls?.authority = folder.path(of: authority)
+        }
+        self.init(path: folder.path, context: context)
+        guard context.holder == nil else { return }
         _ = try signingKey()
         _ = try trust()
     }
@@ -33,7 +47,9 @@ package struct FleetHome: Sendable {
 
     var folder: Folder { Folder(path) }
     var keyFolder: Folder { folder.folder("keys") }
-    var credentialFolder: Folder { folder.folder("credentials") }
+    static let credentialName = "credentials"
+    static let authorityName = "ca.pem"
+    var credentialFolder: Folder { folder.folder(Self.credentialName) }
     var deviceFolder: Folder { folder.folder("devices") }
     var brokerFolder: Folder { folder.folder("broker") }
     var dataFolder: Folder { brokerFolder.folder("data") }

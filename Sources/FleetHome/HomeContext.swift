@@ -6,11 +6,11 @@ package struct HomeContext: Hashable, Sendable {
     package struct TLS: Hashable, Sendable {
         /// Who may vouch for the broker.
         package var authority: String
-        /// The broker's own certificate and key, for its listener.
-        package var certificate: String
-        package var key: String
+        /// The broker's own certificate and key, for its listener; nil in a person's folder.
+        package var certificate: String?
+        package var key: String?
 
-        package init(authority: String, certificate: String, key: String) {
+        package init(authority: String, certificate: String? = nil, key: String? = nil) {
             self.authority = authority
             self.certificate = certificate
             self.key = key
@@ -27,10 +27,13 @@ package struct HomeContext: Hashable, Sendable {
     package let listen: String
     /// As whom the broker runs when root starts it; nil for the caller.
     package let brokerUser: String?
-    package let tls: TLS?
+    package var tls: TLS?
+    /// Whose folder this is, if it is not the fleet's own: it has this user's password, and none of the fleet's keys.
+    package let holder: User?
 
     package init(
-        fleet: FleetID, uuid: RandomID, host: String, port: UInt16, listen: String, brokerUser: String?, tls: TLS?
+        fleet: FleetID, uuid: RandomID, host: String, port: UInt16, listen: String, brokerUser: String?, tls: TLS?,
+        holder: User? = nil
     ) {
         self.fleet = fleet
         self.uuid = uuid
@@ -39,6 +42,14 @@ package struct HomeContext: Hashable, Sendable {
         self.listen = listen
         self.brokerUser = brokerUser
         self.tls = tls
+        self.holder = holder
+    }
+
+    /// What a person needs to know of it, whose folder has the broker's authority, if any, in a file of its own.
+    func context(of holder: User, authority: String?) -> HomeContext {
+        HomeContext(
+            fleet: fleet, uuid: uuid, host: host, port: port, listen: host, brokerUser: nil,
+            tls: authority.map { TLS(authority: $0) }, holder: holder)
     }
 }
 
@@ -52,6 +63,7 @@ extension HomeContext: JSONCodable {
         var listen: String?
         var brokerUser: String?
         var tls: TLS?
+        var holder: String?
         try reader.object { name, value in
             switch name {
             case "v": version = try value.version()
@@ -62,15 +74,21 @@ extension HomeContext: JSONCodable {
             case "listen": listen = try value.string(limit: 255)
             case "brokerUser": brokerUser = try value.string(limit: 255)
             case "tls": tls = try value.value()
+            case "holder": holder = try value.string(limit: 128)
             default: break
             }
         }
         _ = try required(version, "v")
+        let user = try holder.map { try required(User($0), "holder") }
+        if user == nil, let tls {
+            _ = try required(tls.certificate, "tls.certificate")
+            _ = try required(tls.key, "tls.key")
+        }
         let knownHost = try required(host, "host")
         self.init(
             fleet: try required(fleet, "fleet"), uuid: try required(uuid, "uuid"), host: knownHost,
             port: UInt16(clamping: try required(port, "port")), listen: listen ?? knownHost, brokerUser: brokerUser,
-            tls: tls)
+            tls: tls, holder: user)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -83,6 +101,7 @@ extension HomeContext: JSONCodable {
             writer.member("listen", listen)
             writer.member("brokerUser", ifPresent: brokerUser)
             writer.member("tls", ifPresent: tls)
+            writer.member("holder", ifPresent: holder?.text)
         }
     }
 }
@@ -100,16 +119,14 @@ extension HomeContext.TLS: JSONCodable {
             default: break
             }
         }
-        self.init(
-            authority: try required(authority, "ca"), certificate: try required(certificate, "certificate"),
-            key: try required(key, "key"))
+        self.init(authority: try required(authority, "ca"), certificate: certificate, key: key)
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("ca", authority)
-            writer.member("certificate", certificate)
-            writer.member("key", key)
+            writer.member("certificate", ifPresent: certificate)
+            writer.member("key", ifPresent: key)
         }
     }
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetHome
 import FleetProtocol
 import Foundation
 import Mosquitto
@@ -7,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import FleetCommands
+@testable import FleetHome
 
 @Suite("fleetctl")
 struct CommandTests {
@@ -284,6 +284,36 @@ struct CommandTests {
         }
     }
 
+    @Test("a person runs fleetctl on a folder of one's own, and needs no key of the fleet for it")
+    func person() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in .success(.object(["groups": []]), next: nil) }
+            let added = try await fleet.fleetctl("user", "add", "eve", "--viewer", "--out", "eve")
+            #expect(
+                added.output
+                    == "@viewer.eve may connect; the password is in \(fleet.folder.path)/eve/credentials/@viewer.eve")
+            #expect(added.errors.contains("known as 127.0.0.1"), "\(added.errors)")
+            try await until("the broker knows the viewer") {
+                try await fleet.fleetctl("group", "list", "--home", "eve").status == 0
+            }
+            #expect(controller.asked.last?.user.text == "@viewer.eve")
+            let watched = try await fleet.fleetctl("watch", "--for", "1s", "--home", "eve")
+            #expect(watched.status == 0, "\(watched)")
+            for command in [["enroll", "device", "x", "--out", "x"], ["user", "list"], ["device", "remove", "x"]] {
+                let refused = try await fleet.fleetctl(command + ["--home", "eve"])
+                #expect(refused.status == 1, "\(refused)")
+                #expect(
+                    refused.errors.contains("which has none of the fleet's keys; run this on the fleet's own folder"))
+            }
+            let other = try await fleet.fleetctl("group", "list", "--home", "eve", "--as", "@operator.admin")
+            #expect(other.status == 1 && other.errors.contains("@operator.admin"), "\(other)")
+            await fleet.broker.stop()
+            let away = try await fleet.fleetctl("group", "list", "--home", "eve")
+            #expect(away.status == 4 && !away.errors.contains("mosquitto -c"), "\(away)")
+        }
+    }
+
     @Test("enrols a device with the floors that the controller says, and not without them")
     func enrolment() async throws {
         try await withFixture { fixture in
@@ -463,6 +493,61 @@ struct CommandTests {
             #expect(try await fleet.fleetctl("user", "remove", "@viewer.eve").errors == "")
             let last = try await fleet.fleetctl("user", "remove", "admin")
             #expect(last.status == 0 && last.errors.hasPrefix("warning: nobody is left"), "\(last)")
+        }
+    }
+
+    @Test("init says what would fail only later: files that are no certificate or key, or closed to the broker")
+    func filesOfTLS() async throws {
+        try await withTemporaryFolder { folder in
+            func write(_ text: String, _ name: String) throws -> String {
+                try Data(text.utf8).write(to: folder.appending(path: name))
+                return folder.appending(path: name).path()
+            }
+            func pem(_ what: String) -> String { "-----BEGIN \(what)-----\nAA==\n-----END \(what)-----\n" }
+            let certificate = try write(pem("CERTIFICATE"), "certificate.pem")
+            let key = try write(pem("EC PRIVATE KEY"), "key.pem")
+            let encrypted = try write(pem("ENCRYPTED PRIVATE KEY"), "encrypted.pem")
+            func initialise(_ files: [String], _ options: [String] = []) async throws -> (
+                status: Int32, output: String, errors: String
+            ) {
+                try await run(
+                    try program(named: "fleetctl"),
+                    ["init", "demo", "--tls-ca", files[0], "--tls-certificate", files[1], "--tls-key", files[2]]
+                        + options,
+                    in: folder)
+            }
+            let swapped = try await initialise([certificate, key, certificate])
+            #expect(
+                swapped.status == 1 && swapped.errors.contains("\(key) holds no certificate in PEM form"), "\(swapped)")
+            let locked = try await initialise([certificate, certificate, encrypted])
+            #expect(locked.status == 1 && locked.errors.contains("pass phrase at each start"), "\(locked)")
+            let open = try await initialise(
+                [certificate, certificate, key], ["--listen", "0.0.0.0", "--broker-user", "root"])
+            #expect(open.status == 0, "\(open)")
+            #expect(
+                open.errors
+                    == "warning: devices are told to find the broker at 127.0.0.1, which is each device itself: name it with --host\n"
+            )
+        }
+    }
+
+    @Test("init warns of a key that the broker's user cannot read", .enabled(if: geteuid() == 0))
+    func closedKey() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try FleetHome.create(
+                at: folder.appending(path: "demo").path(), fleet: FleetID(unchecked: "demo"), brokerUser: "root")
+            #expect(home.filesClosedToBroker == [])
+            let key = "/tmp/fleetbus-test-\(RandomID.random()).pem"
+            defer { try? FileManager.default.removeItem(atPath: key) }
+            try Data().write(to: URL(filePath: key))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
+            let nobody = FleetHome(
+                path: home.path,
+                context: HomeContext(
+                    fleet: home.context.fleet, uuid: home.context.uuid, host: "a", port: 1, listen: "a",
+                    brokerUser: "nobody",
+                    tls: HomeContext.TLS(authority: "/etc/passwd", certificate: "/etc/passwd", key: key)))
+            #expect(nobody.filesClosedToBroker == [key])
         }
     }
 

@@ -46,6 +46,49 @@ struct HomeTests {
         }
     }
 
+    @Test("gives a person a folder that reaches the fleet from anywhere, and has none of its keys")
+    func person() async throws {
+        try await withTemporaryFolder { folder in
+            let files = ["ca", "certificate", "key"].map { folder.appending(path: "\($0).pem").path() }
+            for file in files { try Data("PEM".utf8).write(to: URL(filePath: file)) }
+            let home = try FleetHome.create(
+                at: folder.appending(path: "home").path(), fleet: Self.demo, host: "bus.example", brokerUser: "root",
+                tls: HomeContext.TLS(authority: files[0], certificate: files[1], key: files[2]))
+            let eve = User.viewer(Name(unchecked: "eve"))
+            let made = folder.appending(path: "eve").path()
+            let (file, _) = try home.addUser(eve, folder: made)
+            #expect(file == made + "/credentials/@viewer.eve")
+            #expect(try Self.mode(made) == 0o700 && Self.mode(file) == 0o600)
+            let carried = folder.appending(path: "elsewhere").path()
+            try FileManager.default.moveItem(atPath: made, toPath: carried)
+            let names = try FileManager.default.subpathsOfDirectory(atPath: carried).sorted()
+            #expect(names == ["ca.pem", "credentials", "credentials/@viewer.eve", "fleet.json"])
+            let text = try String(contentsOfFile: carried + "/fleet.json", encoding: .utf8)
+            #expect(!text.contains(folder.path()), "nothing of where the fleet's own files are: \(text)")
+
+            let reached = try FleetHome(reaching: carried)
+            #expect(reached.context.host == "bus.example" && reached.context.uuid == home.context.uuid)
+            #expect(reached.context.holder == eve && reached.context.tls?.authority == carried + "/ca.pem")
+            #expect(try reached.credentials(for: eve) == home.credentials(for: eve))
+            #expect(try FleetHome(reaching: home.path).context == home.context)
+            let refused = #expect(throws: FleetHomeError.self) { try FleetHome(opening: carried) }
+            #expect(refused?.message == "\(carried) is the folder of @viewer.eve, which has none of the fleet's keys")
+
+            // The same person gets a new password there; nobody else, and no other fleet, loses what is there.
+            let old = try home.credentials(for: eve)
+            _ = try home.addUser(eve, folder: carried)
+            #expect(try reached.credentials(for: eve) != old)
+            let bob = User.operator(Name(unchecked: "bob"))
+            for taken in [carried, home.path, home.path + "/devices", folder.path()] {
+                #expect(throws: FleetHomeError.self) { try home.addUser(bob, folder: taken) }
+            }
+            #expect(try home.users().contains(bob) == false)
+            let other = try Self.makeHome(in: folder.appending(path: "other"))
+            #expect(throws: FleetHomeError.self) { try home.addUser(bob, folder: other.path) }
+            #expect(throws: FleetHomeError.self) { try other.addUser(eve, folder: carried) }
+        }
+    }
+
     @Test("is not made over something else")
     func notEmpty() async throws {
         try await withTemporaryFolder { folder in

@@ -26,10 +26,11 @@ struct DeviceRemove: AsyncParsableCommand {
     func run() async throws {
         let home = try fleet.home.open()
         // What the controller would refuse is refused before the password is taken away.
-        guard case .operator = fleet.user else {
-            throw CommandError(.refused, "\(fleet.user.text) is no operator: only operators remove devices")
+        let user = fleet.user(of: home)
+        guard case .operator = user else {
+            throw CommandError(.refused, "\(user.text) is no operator: only operators remove devices")
         }
-        _ = try home.credentials(for: fleet.user)
+        _ = try home.credentials(for: user)
         let (incarnation, reload) = try home.removeDevice(id)
         // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
         let request = DeviceRequest(device: id, incarnation: incarnation)

@@ -70,16 +70,47 @@ struct Init: ParsableCommand {
         }
         var tls: HomeContext.TLS?
         if let tlsCA, let tlsCertificate, let tlsKey {
-            for file in [tlsCA, tlsCertificate, tlsKey] { _ = try Arguments.read(file) }
+            try Self.checkPEM(tlsCA, holds: "CERTIFICATE")
+            try Self.checkPEM(tlsCertificate, holds: "CERTIFICATE")
+            try Self.checkPEM(tlsKey, holds: "PRIVATE KEY")
             tls = HomeContext.TLS(authority: tlsCA, certificate: tlsCertificate, key: tlsKey)
         }
         let made = try FleetHome.create(
             at: path, fleet: id, host: host, port: port, listen: listen, brokerUser: brokerUser, tls: tls)
-        if tls == nil, !["127.0.0.1", "::1", "localhost"].contains(listen) {
+        warn(of: made)
+        try output.show(Self.report(made))
+    }
+
+    /// What a fleet would find out only when its broker starts, or its first device looks for it.
+    private func warn(of home: FleetHome) {
+        let isOpen = !HomeOptions.loopback.contains(listen)
+        if home.context.tls == nil, isOpen {
             Terminal.note(
                 "warning: the broker listens on \(listen) without TLS: passwords and policies can be read on the way")
         }
-        try output.show(Self.report(made))
+        if isOpen, HomeOptions.loopback.contains(host) {
+            Terminal.note(
+                "warning: devices are told to find the broker at \(host), which is each device itself: name it with --host"
+            )
+        }
+        for file in home.filesClosedToBroker {
+            Terminal.note(
+                "warning: \(file) cannot be read by \(home.context.brokerUser ?? ""), as whom the broker will run")
+        }
+    }
+
+    private static func checkPEM(_ file: String, holds what: String) throws {
+        let text = String(decoding: try Arguments.read(file).bytes, as: UTF8.self)
+        guard text.contains("-----BEGIN "), text.contains("\(what)-----") else {
+            throw CommandError(
+                .refused, "\(file) holds no \(what.lowercased()) in PEM form (-----BEGIN … \(what)-----)")
+        }
+        guard !text.contains("ENCRYPTED") else {
+            throw CommandError(
+                .refused,
+                "\(file) is encrypted: Mosquitto would ask for its pass phrase at each start; name one that is not"
+            )
+        }
     }
 
     static func isAddress(_ text: String) -> Bool {

@@ -5,6 +5,9 @@ import Foundation
 
 /// Which fleet.
 struct HomeOptions: ParsableArguments {
+    /// Addresses by which each machine means itself.
+    static let loopback = ["127.0.0.1", "::1", "localhost"]
+
     @Option(name: .long, help: ArgumentHelp("The fleet's folder; FLEETCTL_HOME if absent.", valueName: "dir"))
     var home: String?
 
@@ -18,6 +21,8 @@ struct HomeOptions: ParsableArguments {
     }
 
     func open() throws -> FleetHome { try FleetHome(opening: try path) }
+    /// Also a person's folder, from which one can ask and not make.
+    func reach() throws -> FleetHome { try FleetHome(reaching: try path) }
 }
 
 /// Which fleet, and as whom.
@@ -26,18 +31,23 @@ struct FleetOptions: ParsableArguments {
 
     @Option(
         name: .customLong("as"),
-        help: ArgumentHelp("The user whose password of this fleet's folder is used.", valueName: "user"),
+        help: ArgumentHelp(
+            "The user whose password of this folder is used: @operator.admin if absent, in a person's folder that person.",
+            valueName: "user"),
         transform: { text in
             guard let user = User(text), text.hasPrefix("@") else {
                 throw ValidationError("expected a user such as @operator.admin or @viewer.NAME")
             }
             return user
         })
-    var user: User = .operator(Name(unchecked: "admin"))
+    var user: User?
+
+    func user(of home: FleetHome) -> User { user ?? home.context.holder ?? .operator(Name(unchecked: "admin")) }
 
     /// Runs `body` with the fleet's controller.
     func reach<Result>(_ body: (Controller) async throws -> Result) async throws -> Result {
-        try await Controller.reach(try home.open(), as: user, body)
+        let home = try home.reach()
+        return try await Controller.reach(home, as: user(of: home), body)
     }
 }
 

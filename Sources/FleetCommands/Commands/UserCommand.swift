@@ -43,18 +43,33 @@ struct UserAdd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Gives a person a password, or a new one.",
-        discussion: "The password stands in the file that is named, readable for the folder's owner alone.")
+        discussion: """
+            The password stands in the file that is named, readable for the folder's owner alone. With --out the person gets \
+            a folder to run fleetctl on, here or on another machine: with the password, where the broker is and, with TLS, \
+            its authority, but with none of the fleet's keys. Keep it private on its way.
+
+            EXAMPLES
+              fleetctl user add eve --viewer --out ./eve       then, as eve: fleetctl status --home eve
+              fleetctl user add night-shift
+            """)
 
     @OptionGroup var user: UserOptions
+    @Option(help: ArgumentHelp("A folder to make for the person.", valueName: "dir"))
+    var out: String?
 
     func run() throws {
         let home = try user.home.open()
         let isKnown = try home.users().contains(user.user)
-        let (file, reload) = try home.addUser(user.user)
+        let (file, reload) = try home.addUser(user.user, folder: out)
         if reload == .notRunning {
             Terminal.note(
                 "note: no broker runs on this home that this command could see; one that does needs a SIGHUP, or it "
                     + (isKnown ? "goes on with the old password" : "does not know this one"))
+        }
+        if out != nil, HomeOptions.loopback.contains(home.context.host) {
+            Terminal.note(
+                "note: the fleet's broker is known as \(home.context.host), so the folder is of use on this machine alone"
+            )
         }
         let what = isKnown ? "has a new password, and the old one is void; it" : "may connect; the password"
         try Terminal.print(["\(user.user.text) \(what) is in \(file)"])

@@ -24,8 +24,8 @@ struct Watch: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let home = try fleet.home.open()
-        try await BrokerConnection.open(home, as: fleet.user) { connection in
+        let home = try fleet.home.reach()
+        try await BrokerConnection.open(home, as: fleet.user(of: home)) { connection in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await Self.subscribe(connection) }
                 group.addTask { try await show(connection) }

@@ -67,8 +67,9 @@ struct BrokerConnection {
             case .connectionFailed, .timedOut:
                 throw CommandError(
                     .unreachable,
-                    "no broker answers at \(place): \(error.message)\n"
-                        + "Start it with: mosquitto -c \(ShellWord.quoted(home.brokerConfigurationPath))")
+                    "no broker answers at \(place): \(error.message)"
+                        + (home.context.holder == nil
+                            ? "\nStart it with: mosquitto -c \(ShellWord.quoted(home.brokerConfigurationPath))" : ""))
             default: throw CommandError(.unreachable, "connecting to the broker at \(place) failed: \(error.message)")
             }
         }

@@ -15,7 +15,7 @@ struct LiveEntry: Hashable {
     /// `09:24:00  till-0001     com.example.mail    auth 42 applied (all)`
     var line: String {
         let columns = [
-            at.localTime, Self.padded(device, 12), Self.padded(app ?? "", 20), TerminalText.line(text, limit: 160),
+            at.timeOfDay, Self.padded(device, 12), Self.padded(app ?? "", 20), TerminalText.line(text, limit: 160),
         ]
         return columns.joined(separator: "  ")
     }

@@ -10,8 +10,8 @@ struct BrokerConfiguration: Hashable, Sendable {
             "",
             "listener \(context.port) \(context.listen)",
         ]
-        if let tls = context.tls {
-            lines += ["cafile \(tls.authority)", "certfile \(tls.certificate)", "keyfile \(tls.key)"]
+        if let tls = context.tls, let certificate = tls.certificate, let key = tls.key {
+            lines += ["cafile \(tls.authority)", "certfile \(certificate)", "keyfile \(key)"]
         }
         if let user = context.brokerUser {
             lines += [

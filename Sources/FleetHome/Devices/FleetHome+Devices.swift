@@ -77,7 +77,7 @@ extension FleetHome {
                 let credentials = Credentials.random(for: .device(enrolment.device))
                 let folder = Folder(enrolment.folder)
                 try files.write(credentials, to: "credentials.json", in: folder)
-                if let authority { try files.write(authority, to: "ca.pem", in: folder, mode: 0o644) }
+                if let authority { try files.write(authority, to: Self.authorityName, in: folder, mode: 0o644) }
                 let configuration = AgentConfiguration(
                     context: context, record: record, rootKey: root,
                     floors: try enrolment.floors.map(newest) ?? shared)
@@ -97,8 +97,8 @@ extension FleetHome {
         }
     }
 
-    /// The file by which devices know the broker; nil without TLS.
-    private func brokerAuthority() throws -> [UInt8]? {
+    /// The file by which devices and people know the broker; nil without TLS.
+    func brokerAuthority() throws -> [UInt8]? {
         try context.tls.map { tls in
             let parts = tls.authority.split(separator: "/")
             return try Folder("/" + parts.dropLast().joined(separator: "/"))

@@ -30,6 +30,21 @@ struct Account: Hashable, Sendable {
         return String(cString: entry.pw_name)
     }
 
+    /// Whether this user may read a file, as far as owner, groups and modes say.
+    func canRead(_ path: String) -> Bool {
+        var info = stat()
+        guard uid != 0, stat(path, &info) == 0 else { return true }
+        guard firstClosedFolder(above: path) == nil else { return false }
+        if info.st_uid == uid { return info.st_mode & S_IRUSR != 0 }
+        return info.st_mode & (groups.contains(info.st_gid) ? S_IRGRP : S_IROTH) != 0
+    }
+
+    private var groups: [gid_t] {
+        var count: Int32 = 256
+        var groups = [gid_t](repeating: gid, count: Int(count))
+        return getgrouplist(name, gid, &groups, &count) < 0 ? [gid] : Array(groups.prefix(Int(count)))
+    }
+
     /// The first folder on the way to `path` that this user may not enter, as far as owner, group and modes say.
     func firstClosedFolder(above path: String) -> String? {
         guard uid != 0 else { return nil }
