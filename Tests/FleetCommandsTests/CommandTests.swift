@@ -2,6 +2,7 @@ import ArgumentParser
 import FleetProtocol
 import Foundation
 import Mosquitto
+import Synchronization
 import TestSupport
 import Testing
 
@@ -76,6 +77,44 @@ struct CommandTests {
             let refused = try await fleet.fleetctl("device", "remove", "till-1")
             #expect(refused.status == 3, "\(refused)")
             #expect(refused.errors.hasPrefix("fleetctl: refused: it was enrolled again\ntill-1 can connect no more"))
+            #expect(try fleet.home.incarnation(of: till) == nil)
+        }
+    }
+
+    @Test("a device that has keys of apps is not removed, nor one of which nobody knows, unless they may stay there")
+    func removeWithKeys() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let till = DeviceID(unchecked: "till-1")
+            let enrolment = FleetHome.Enrolment(device: till, folder: fleet.folder.path + "/till-1", floors: nil)
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let unknown = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(unknown.status == 4, "\(unknown)")
+            #expect(unknown.errors.contains("\nSo nobody knows whether till-1 has keys of apps; nothing was done."))
+            #expect(try fleet.home.incarnation(of: till) == 1)
+
+            let keys = Mutex(["a": "present", "b": "destroyed", "c": "present"])
+            let controller = try await fleet.controller { asked, _ in
+                guard asked.verb == .apps else { return .success(.object([]), next: nil) }
+                let apps = keys.withLock { $0 }.sorted { $0.key > $1.key }.map { name, keys in
+                    JSONValue.object(["device": "till-1", "app": .string(name), "keys": .string(keys)])
+                }
+                return .success(.object(["apps": .array(apps)]), next: nil)
+            }
+            let refused = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(refused.status == 1, "\(refused)")
+            #expect(
+                refused.errors.hasPrefix("fleetctl: till-1 has the keys of 2 apps (a, c), and would be told nothing"))
+            #expect(try fleet.home.incarnation(of: till) == 1)
+            #expect(controller.asked.map(\.verb) == [.apps])
+            keys.withLock { $0 = ["a": "destroyed"] }
+            #expect(try await fleet.fleetctl("device", "remove", "till-1").status == 0)
+            #expect(try fleet.home.incarnation(of: till) == nil)
+
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            keys.withLock { $0 = ["a": "present"] }
+            #expect(try await fleet.fleetctl("device", "remove", "till-1", "--leaving-keys").status == 0)
             #expect(try fleet.home.incarnation(of: till) == nil)
         }
     }

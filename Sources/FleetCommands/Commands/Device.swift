@@ -12,15 +12,19 @@ struct DeviceRemove: AsyncParsableCommand {
         commandName: "remove",
         abstract: "Takes a device's password away and forgets what it reported.",
         discussion: """
-            Run it on the broker's host. It can be repeated if the controller was not there. A device that is removed is told nothing
-            any more: retire its apps first where it matters that their keys are gone.
+            Run it on the broker's host. It can be repeated if the controller was not there. A device that is removed is told nothing \
+            any more: one that has keys of apps is removed only when their retirement has destroyed them, or with \
+            --leaving-keys.
 
-            EXAMPLE
-              fleetctl device remove till-0042
+            EXAMPLES
+              fleetctl apply -f retire.yaml --wait=1d && fleetctl device remove till-0042
+              fleetctl device remove till-0042 --leaving-keys          # it is broken, or stolen
             """)
 
     @Argument(help: "The device.", transform: { try DeviceID(checking: $0) })
     var id: DeviceID
+    @Flag(help: "Also where keys of apps are there: nobody can have them destroyed any more.")
+    var leavingKeys = false
     @OptionGroup var fleet: FleetOptions
 
     func run() async throws {
@@ -31,6 +35,7 @@ struct DeviceRemove: AsyncParsableCommand {
             throw CommandError(.refused, "\(user.text) is no operator: only operators remove devices")
         }
         _ = try home.credentials(for: user)
+        if !leavingKeys, home.hasDatabase, try home.incarnation(of: id) != nil { try await checkKeys() }
         let (incarnation, reload) = try home.removeDevice(id)
         // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
         let request = DeviceRequest(device: id, incarnation: incarnation)
@@ -48,5 +53,25 @@ struct DeviceRemove: AsyncParsableCommand {
                     + " \(id) can go on with its password")
         }
         try Terminal.print(["\(id) is removed"])
+    }
+
+    /// Nothing is done yet, and can be done otherwise.
+    private func checkKeys() async throws {
+        let remedy = "--leaving-keys removes it all the same"
+        let apps: [JSONValue]
+        do {
+            apps = try await fleet.reach { try await $0.list(.apps, ListRequest(device: id)) }
+        } catch let error as CommandError where error.status == .unreachable {
+            throw CommandError(
+                .unreachable, "\(error)\nSo nobody knows whether \(id) has keys of apps; nothing was done. \(remedy).")
+        }
+        let holding = apps.filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }
+        guard !holding.isEmpty else { return }
+        let names = holding.compactMap { $0["app"]?.stringValue }.sorted()
+        throw CommandError(
+            .refused,
+            "\(id) has the keys of \(names.count == 1 ? "an app" : "\(names.count) apps") (\(names.prefix(5).joined(separator: ", "))"
+                + "\(names.count > 5 ? "…" : "")), and would be told nothing any more; nothing was done.\n"
+                + "Retire what is for it first (`fleetctl apply --wait`), so that it is known to be gone; \(remedy).")
     }
 }

@@ -29,7 +29,8 @@ extension Chaos {
 
     private func askToRemove(_ device: Int) throws -> ChaosQuestion {
         let id = fleet.devices[device - 1]
-        return try ChaosQuestion(["device", "remove", id.text], named: "remove-\(id)", fleet: fleet, at: now)
+        return try ChaosQuestion(
+            ["device", "remove", id.text, "--leaving-keys"], named: "remove-\(id)", fleet: fleet, at: now)
     }
 
     /// Repeats what had no answer, as a person does.
