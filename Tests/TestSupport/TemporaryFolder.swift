@@ -16,7 +16,7 @@ package func withTemporaryFolder<Value>(_ body: (URL) async throws -> Value) asy
     return try await body(folder)
 }
 
-private func makeTemporaryFolder() throws -> URL {
+func makeTemporaryFolder() throws -> URL {
     var template = Array("/tmp/fleetbus-XXXXXX".utf8CString)
     let path = template.withUnsafeMutableBufferPointer { buffer in
         buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) }

@@ -119,7 +119,10 @@ final class AgentRunner: Sendable {
         switch effect {
         case .destroyKeys(let app): try keystore.destroy(for: app)
         case .createKeys(let app): try keystore.create(for: app)
-        case .store(let changes): try store.apply(changes)
+        case .store(let changes):
+            let wasFull = store.isDiskFull
+            try store.apply(changes)
+            if store.isDiskFull != wasFull { logDisk() }
         case .subscribe(let filters, let barrier): parts.bus.subscribe(filters, barrier: barrier, on: connection)
         case .unsubscribe(let filters): parts.bus.unsubscribe(filters, on: connection)
         case .publish(let address, let payload, let retain):
@@ -159,6 +162,15 @@ final class AgentRunner: Sendable {
                 logger.error("the display command failed", metadata: ["command": "\(program)", "reason": "\(error)"])
                 done(false)
             }
+        }
+    }
+
+    /// Says on what the agent lives.
+    func logDisk() {
+        if store.isDiskFull {
+            logger.warning("the disk is full: the agent goes on with the little room that it has kept; make room")
+        } else {
+            logger.notice("the disk has room again")
         }
     }
 

@@ -51,6 +51,7 @@ package final class AgentService: Service {
                 "device": "\(configuration.enrollment.device)", "boot": "\(core.state.boot)",
                 "socket": "\(configuration.socketPath)",
             ])
+        if store.isDiskFull { runner.logDisk() }
         var cause: (any Error)?
         for await error in failures.cancelOnGracefulShutdown() {
             cause = error

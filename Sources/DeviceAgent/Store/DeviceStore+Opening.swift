@@ -35,13 +35,13 @@ extension DeviceStore {
 
     /// Looks into a file that was opened, by reading only: all of it, since a damaged page may come to light late, in a
     /// wrong answer. (A store has some hundred kilobytes.)
-    func check() throws {
+    static func check(_ queue: DatabaseQueue, _ path: String) throws {
         let problem: String? = try queue.inDatabase { db in
             // A file on a disk that has become read-only opens, and would fail in the middle of something.
             try db.execute(sql: "BEGIN IMMEDIATE; ROLLBACK")
             return try String.fetchOne(db, sql: "PRAGMA integrity_check(1)")
         }
-        if let problem, problem != "ok" { throw Self.damaged(path, problem) }
+        if let problem, problem != "ok" { throw damaged(path, problem) }
         let (isNewer, isForeign) = try queue.read { db in
             let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
             let tables = try String.fetchAll(
@@ -52,12 +52,12 @@ extension DeviceStore {
                 && !["grdb_migrations", "device"].allSatisfy(tables.contains)
             return (try version > 0 || !isForeign && DeviceSchema.migrator.hasBeenSuperseded(db), isForeign)
         }
-        guard !isForeign else { throw Self.damaged(path, "it has the tables of another program") }
+        guard !isForeign else { throw damaged(path, "it has the tables of another program") }
         guard !isNewer else {
             throw DeviceAgentError(
                 .store,
                 "the agent's store at \(path) was made by a newer version of fleet-agent: install that version again, or"
-                    + " \(Self.remedy(path))")
+                    + " \(remedy(path))")
         }
     }
 
@@ -67,18 +67,18 @@ extension DeviceStore {
     private static let tables = try? inMemory().queue.read { try String.fetchAll($0, sql: tablesQuery) }
 
     /// The tables must be those that the migrations make, name for name: reading relies on it.
-    func checkTables() throws {
-        guard try queue.read({ try String.fetchAll($0, sql: Self.tablesQuery) }) == Self.tables else {
-            throw Self.damaged(path, "its tables are not those of an agent")
+    static func checkTables(_ queue: DatabaseQueue, _ path: String) throws {
+        guard try queue.read({ try String.fetchAll($0, sql: tablesQuery) }) == tables else {
+            throw damaged(path, "its tables are not those of an agent")
         }
     }
 
     /// Each row must be as it was written.
-    func checkRows() throws {
+    static func checkRows(_ queue: DatabaseQueue, _ path: String) throws {
         for (table, _, columns) in DeviceSchema.sums {
             let sql = "SELECT EXISTS (SELECT 1 FROM \(table) WHERE sum IS NOT row_sum(\(columns)))"
             guard try queue.read({ try Bool.fetchOne($0, sql: sql) }) == false else {
-                throw Self.damaged(path, "a row of the table \(table) is not as it was written")
+                throw damaged(path, "a row of the table \(table) is not as it was written")
             }
         }
     }
@@ -87,6 +87,11 @@ extension DeviceStore {
         DeviceAgentError(
             .store,
             "the agent's store at \(path) is damaged, or none (\(Files.oneLine(reason))): \(remedy(path))")
+    }
+
+    /// Also the index of the log, which the disk has no room for.
+    static func isOfFullDisk(_ error: DatabaseError) -> Bool {
+        error.resultCode == .SQLITE_FULL || error.extendedResultCode == .SQLITE_IOERR_SHMSIZE
     }
 
     static func explain(_ error: DatabaseError, _ what: String, _ path: String) -> DeviceAgentError {

@@ -4,11 +4,16 @@ import GRDB
 
 /// What an agent keeps on disk: one SQLite file, all of its SQL in this folder. Not thread-safe by itself: one owner writes.
 ///
-/// Each ``apply(_:)`` is one transaction, synced to the disk before it returns.
+/// Each ``apply(_:)`` is one transaction, synced to the disk before it returns. On a full disk it goes on with a
+/// ``DiskReserve``.
 package struct DeviceStore: Sendable {
     let queue: DatabaseQueue
     /// For messages.
     let path: String
+    private let reserve: DiskReserve?
+
+    /// Whether it lives on what was kept for a full disk.
+    package var isDiskFull: Bool { reserve?.isHeld == false }
 
     /// Opens the file at `path`, or makes it. Throws when it is damaged, not writable, of another program or of a newer
     /// version, and then changes nothing.
@@ -17,21 +22,34 @@ package struct DeviceStore: Sendable {
     package init(path: String, isExpected: Bool = false) throws {
         try Self.checkFile(path, isExpected: isExpected)
         Self.claimFile(path)
-        var configuration = Self.configuration
-        configuration.busyMode = .immediateError
+        let reserve = DiskReserve(path: path + "-reserve")
         do {
-            queue = try DatabaseQueue(path: path, configuration: configuration)
-            self.path = path
-            try check()
-            try queue.writeWithoutTransaction {
-                try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            do {
+                queue = try Self.open(path)
+            } catch let error as DatabaseError where Self.isOfFullDisk(error) {
+                reserve.release()
+                queue = try Self.open(path)
             }
-            try DeviceSchema.migrator.migrate(queue)
-            try checkTables()
-            try checkRows()
         } catch let error as DatabaseError {
             throw Self.explain(error, "open the agent's store at \(path)", path)
         }
+        self.path = path
+        self.reserve = reserve
+        reserve.take()
+    }
+
+    private static func open(_ path: String) throws -> DatabaseQueue {
+        var configuration = configuration
+        configuration.busyMode = .immediateError
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        try check(queue, path)
+        try queue.writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+        }
+        try DeviceSchema.migrator.migrate(queue)
+        try checkTables(queue, path)
+        try checkRows(queue, path)
+        return queue
     }
 
     private static var configuration: Configuration {
@@ -49,6 +67,7 @@ package struct DeviceStore: Sendable {
     private init() throws {
         queue = try DatabaseQueue(configuration: Self.configuration)
         path = ":memory:"
+        reserve = nil
         try DeviceSchema.migrator.migrate(queue)
     }
 
@@ -56,14 +75,32 @@ package struct DeviceStore: Sendable {
 
     package func apply(_ changes: [StoreChange]) throws {
         do {
-            try queue.writeWithoutTransaction { db in
-                try db.inTransaction(.immediate) {
-                    for change in changes { try Self.apply(change, db) }
-                    return .commit
-                }
+            do {
+                try commit(changes)
+                reserve?.take()
+            } catch let error as DatabaseError where Self.isOfFullDisk(error) && reserve != nil {
+                try makeRoom()
+                try commit(changes)
             }
         } catch let error as DatabaseError {
             throw Self.explain(error, "write to the agent's store at \(path)", path)
+        }
+    }
+
+    /// Gives the reserve back, and keeps the log short from now on: nearly all of the room is then there for the file.
+    private func makeRoom() throws {
+        reserve?.release()
+        try queue.writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA wal_autocheckpoint = 32")
+        }
+    }
+
+    private func commit(_ changes: [StoreChange]) throws {
+        try queue.writeWithoutTransaction { db in
+            try db.inTransaction(.immediate) {
+                for change in changes { try Self.apply(change, db) }
+                return .commit
+            }
         }
     }
 

@@ -112,6 +112,46 @@ struct AgentBusTests {
         }
     }
 
+    @Test(
+        "on a full disk it starts, hears that an app is retired, destroys its keys and says so; then there is room again",
+        .enabled(if: SmallDisk.isPossible))
+    func retiredOnFullDisk() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let broker = try await fixture.broker()
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let disk = try SmallDisk(fixture, at: agent.state, kilobytes: 3_000)
+            let controller = try await StubController(fixture, fleet: fleet, broker: broker)
+            let first = try await agent.start(fixture)
+            let process = try app(agent, fixture)
+            try await controller.status(mail, "the first status") { $0.isReady }
+            try disk.fill()
+            await first.killNow()
+            process.end()
+            try disk.fill()
+
+            let second = try await agent.start(fixture)
+            try await controller.apply(.desired(.all, mail, .auth), .auth(.retired, "gone"))
+            try await controller.status(mail, "the keys are destroyed") { $0.keys == .destroyed }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: agent.state.path + "/keys") == [])
+            // Longer than what was kept lasts, if nothing of it came back.
+            for number in 0..<60 {
+                let value = "\(number)" + String(repeating: "x", count: 30_000)
+                try await controller.apply(config, .config(["k": value]))
+            }
+            let last = try await controller.status(mail, "the last change") { $0[.config].received == 61 }
+            #expect(last.isRunning == false && second.status == nil)
+            #expect(second.errors.contains("the disk is full: the agent goes on"), "\(second.errors)")
+
+            await second.killNow()
+            try disk.makeRoom()
+            let third = try await agent.start(fixture)
+            #expect(!third.errors.contains("the disk is full"), "\(third.errors)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: agent.state.path)
+            #expect(names.contains("agent.db-reserve"))
+        }
+    }
+
     @Test("when the disk is full it ends with the reason, and nothing was said that is not stored")
     func diskFull() async throws {
         try await withFixture { fixture in

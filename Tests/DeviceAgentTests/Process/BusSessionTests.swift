@@ -28,7 +28,7 @@ struct BusSessionTests {
             try await until("it is connected") { connections.withLock { $0.count } == 1 }
             await broker.kill()
             try await broker.start()
-            try await until("it is connected again") { connections.withLock { $0.count } == 2 }
+            try await until("it is connected again", within: .seconds(60)) { connections.withLock { $0.count } >= 2 }
             let controller = try await StubController(fixture, fleet: fleet, broker: broker)
             let names = connections.withLock { $0 }
             let device = configuration.enrollment.device
@@ -39,7 +39,7 @@ struct BusSessionTests {
                 bus.publish(.presence(.device(device)), presence.json, retain: true, on: name)
             }
             try await until("a presence comes") { controller.heard.withLock { !$0.presences.isEmpty } }
-            #expect(controller.heard.withLock { $0.presences.map(\.connection) } == [names[1]])
+            #expect(controller.heard.withLock { $0.presences.map(\.connection) } == names.suffix(1))
         }
     }
 }

@@ -1,0 +1,47 @@
+import Glibc
+import Synchronization
+
+/// Room on the disk, kept for when there is none: an app that is retired then must lose its keys all the same, and the agent
+/// must start and connect to hear of it.
+///
+/// A file beside the store. It is given back to the disk when a transaction finds no room, and taken again when there is some.
+final class DiskReserve: Sendable {
+    private static let size: off_t = 1 << 20
+    /// Seconds between two looks whether there is room again.
+    private static let patience = 60
+
+    private let path: String
+    private let state = Mutex(State())
+
+    private struct State {
+        var isHeld = false
+        var lookedAt: Int?
+    }
+
+    init(path: String) { self.path = path }
+
+    var isHeld: Bool { state.withLock { $0.isHeld } }
+
+    /// Takes the room, if it was given back and there is some; looks for it once a minute.
+    func take() {
+        state.withLock { state in
+            var now = timespec()
+            clock_gettime(CLOCK_BOOTTIME, &now)
+            guard !state.isHeld, state.lookedAt.map({ now.tv_sec - $0 >= Self.patience }) ?? true else { return }
+            state.lookedAt = now.tv_sec
+            let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard file >= 0 else { return }
+            defer { close(file) }
+            state.isHeld = posix_fallocate(file, 0, Self.size) == 0
+            if !state.isHeld { unlink(path) }
+        }
+    }
+
+    /// Gives the room back.
+    func release() {
+        state.withLock { state in
+            state.isHeld = false
+            unlink(path)
+        }
+    }
+}
