@@ -309,6 +309,21 @@ struct CommandTests {
         }
     }
 
+    @Test("a controller of before, which knows no selection, is not taken at its word")
+    func olderController() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in
+                .success(.object(["apps": [.object(["device": "till-1", "app": "a", "keys": "present"])]]), next: nil)
+            }
+            let selected = try await fleet.fleetctl("get", "apps", "--retirement", "outstanding")
+            #expect(selected.status == 1 && selected.output == "", "\(selected)")
+            #expect(selected.errors.contains("of an earlier version, which lists all apps alike"), "\(selected)")
+            #expect(controller.asked.last?.body["retirement"] == "outstanding")
+            #expect(try await fleet.fleetctl("get", "apps").status == 0)
+        }
+    }
+
     @Test("a viewer asks under its own name")
     func viewer() async throws {
         try await withFixture { fixture in

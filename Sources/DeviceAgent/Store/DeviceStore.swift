@@ -79,7 +79,7 @@ package struct DeviceStore: Sendable {
                 try commit(changes)
                 reserve?.take()
             } catch let error as DatabaseError where Self.isOfFullDisk(error) && reserve != nil {
-                try makeRoom()
+                makeRoom()
                 try commit(changes)
             }
         } catch let error as DatabaseError {
@@ -88,10 +88,10 @@ package struct DeviceStore: Sendable {
     }
 
     /// Gives the reserve back, and keeps the log short from now on: nearly all of the room is then there for the file.
-    private func makeRoom() throws {
+    private func makeRoom() {
         reserve?.release()
-        try queue.writeWithoutTransaction {
-            try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA wal_autocheckpoint = 32")
+        try? queue.writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA wal_autocheckpoint = 32; PRAGMA wal_checkpoint(TRUNCATE)")
         }
     }
 

@@ -85,10 +85,10 @@ struct GetApps: AsyncParsableCommand {
             -o json and -o yaml give the whole status as the device published it, and beside it `connection`, `counted` \
             (each policy's outcome, held against what is wanted now) and, of an app that is to be retired, `retirement`.
 
-            Which devices may still have the keys of an app that is retired:
-              fleetctl get apps --app com.example.mail --retirement outstanding
-            Which are not connected, and have not got their configuration:
-              fleetctl get apps --policy config --outcome pending -o json | jq '.[] | select(.connection == "offline")'
+            EXAMPLES
+              fleetctl get apps --device till-1
+              fleetctl get apps --app com.example.mail --policy print --outcome error
+              fleetctl get apps --retirement outstanding       # who may still have the keys of a retired app
             """)
 
     @OptionGroup var app: AppOptions
@@ -113,6 +113,10 @@ struct GetApps: AsyncParsableCommand {
         let request = ListRequest(
             app: app.app, device: device.device, outcome: outcome, policy: policy, retirement: retirement)
         let apps = try await fleet.list(.apps, request, orNote: "nothing was reported")
+        if outcome != nil || retirement != nil, apps.contains(where: { $0["counted"] == nil }) {
+            throw CommandError(
+                .refused, "the controller is of an earlier version, which lists all apps alike: leave the options out")
+        }
         try output.show(Self.report(Self.sorted(apps)))
     }
 
