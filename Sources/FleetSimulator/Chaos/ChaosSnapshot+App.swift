@@ -33,6 +33,12 @@ extension ChaosSnapshot {
     ) {
         let documents = model.documents(app.app, .auth, chain)
         let deciding = documents.first { $0.document.isRetirement } ?? documents.first
+        let isToBeRetired = deciding?.document.isRetirement == true
+        let retirement: JSONValue? = isToBeRetired ? .string(Retirement.confirmed.rawValue) : nil
+        if status["retirement"] != retirement {
+            fail(
+                .erased, "its retirement is \(status["retirement"]?.jsonText ?? "not wanted"), and is \(isToBeRetired)")
+        }
         let told = properties["authState"]?.stringValue ?? "nothing"
         let shown = status["auth"]?["state"]?.stringValue ?? "nothing"
         if shown != told { fail(.summary, "shown as \(shown), and it says that it is \(told)") }

@@ -88,12 +88,21 @@ struct ChaosSnapshot {
     /// What operators read is what the devices have, counted.
     private func checkSummary(_ findings: inout [ChaosFinding]) {
         var counts: [String: OutcomeCounts] = [:]
+        var retired: [String: RetirementCounts] = [:]
         for status in self["apps"] {
+            let app = status["app"]?.stringValue ?? ""
+            if let retirement = status["retirement"]?.stringValue.flatMap(Retirement.init) {
+                retired[app, default: RetirementCounts()].count(retirement)
+            }
             for policy in status["policies"]?.memberValues ?? [] {
                 guard let outcome = policy.value["attempt"]?["outcome"]?.stringValue.flatMap(Outcome.init) else {
                     continue
                 }
-                counts["\(status["app"]?.stringValue ?? "") \(policy.name)", default: OutcomeCounts()].count(outcome)
+                counts["\(app) \(policy.name)", default: OutcomeCounts()].count(outcome)
+                if status["counted"]?[policy.name]?.stringValue != outcome.rawValue {
+                    findings.append(
+                        ChaosFinding(.summary, "\(app) \(policy.name): \(outcome), and counted \(status.jsonText)"))
+                }
             }
         }
         for row in self["status"] {
@@ -103,7 +112,8 @@ struct ChaosSnapshot {
             }
             let name = "\(shown.app) \(shown.policy.rawValue)"
             let real = counts.removeValue(forKey: name) ?? OutcomeCounts()
-            if shown.counts != real || shown.offline != 0 {
+            let gone = shown.policy == .auth ? retired[shown.app.text] : nil
+            if shown.counts != real || shown.offline != 0 || shown.retirement != gone {
                 findings.append(
                     ChaosFinding(.summary, "\(name): shown \(row.jsonText), and really \(real)"))
             }
