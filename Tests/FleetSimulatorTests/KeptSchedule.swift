@@ -422,5 +422,38 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(5_391, .request(0, .apply(app: 2, .all, aspect: 2, variant: 5, isBased: false))),
                     .init(5_974, .forge(3, .replayedReport)),
                 ])),
+        KeptSchedule(
+            what: "an app says two things, is killed and is there again, all in one moment of its agent's",
+            schedule: Schedule(
+                seed: 3_310_596_670_995_593, devices: 1, apps: 3,
+                steps: [
+                    .init(23, .request(0, .apply(app: 2, .all, aspect: 4, variant: 5, isBased: false))),
+                    .init(64, .ageBroker(by: 3, downFor: 1_185)),
+                    .init(144_334, .renewTrust),
+                    .init(145_750, .request(1, .group(0, priority: 2, members: 0))),
+                    .init(147_658, .reboot(0)),
+                    .init(149_385, .crashController(effects: 3, downFor: 2_068)),
+                    .init(149_817, .crashBroker(downFor: 2_786)),
+                    .init(153_360, .stopAgent(0)),
+                    .init(153_682, .request(1, .apply(app: 1, .all, aspect: 0, variant: 5, isBased: false))),
+                    .init(155_083, .freeze(0, 59_775, isDead: true)),
+                    .init(155_935, .attempt(0, 2)),
+                    .init(155_952, .crashApp(0, 2)),
+                ])),
+        KeptSchedule(
+            what:
+                "an app answers what it was told before it retired itself, and that as well, in one moment of its agent's",
+            schedule: Schedule(
+                seed: 1_392_951_036_132_982, devices: 1, apps: 2,
+                steps: [
+                    .init(30, .crashBroker(downFor: 2_450)),
+                    .init(659, .answer(0, 0)),
+                    .init(2_525, .request(0, .apply(app: 1, .device(0), aspect: 0, variant: 3, isBased: false))),
+                    .init(4_031, .reinstallApp(0, 1)),
+                    .init(7_501, .enroll(0, isNew: false)),
+                    .init(9_630, .retire(0, 0)),
+                    .init(10_878, .retire(0, 1)),
+                    .init(10_929, .stall(0, 177_043, isAsleep: true)),
+                ])),
     ]
 }

@@ -280,6 +280,7 @@ struct Watch {
     /// What apps answer in this moment, before it is looked at.
     mutating func noteAnswers(_ events: [DeviceEvent]) {
         answers = [:]
+        var late: [AppID: Set<Policy>] = [:]
         for event in events {
             let (app, said): (AppID?, [Acknowledgement]) =
                 switch event {
@@ -289,7 +290,10 @@ struct Watch {
                 }
             guard let app, let conversation = conversations[app] else { continue }
             answers[app, default: []].formUnion(said.filter(conversation.isOfNewest).map(\.policy))
+            late[app, default: []].formUnion(said.filter { !conversation.isOfNewest($0) }.map(\.policy))
         }
+        // What was said of an earlier delivery in the same moment is true of that one.
+        for (app, policies) in late { answers[app]?.subtract(policies) }
     }
 
     mutating func forgetUnstored() {
