@@ -160,6 +160,21 @@ struct StatusTests {
         #expect(rows.map { $0["counted"]?["config"] } == ["pending", "pending"])
         #expect(rows.map { $0["policies"]?["config"]?["attempt"]?["outcome"] } == ["applied", "applied"])
         #expect(try world.failure(.apps, #"{"policy":"auth"}"#).location == "policy")
+        // Found by their shapes or in the order of the rows, they are the same.
+        for count: Int64 in [1, 1_000_000] {
+            let found = try world.store.transaction { transaction in
+                var selection = FleetStore.Transaction.Selection()
+                for rows in try transaction.summary(of: mail) where rows.count == 1 {
+                    selection.add(
+                        Tally.Rows(
+                            shape: rows.shape, overrides: rows.overrides, state: rows.state,
+                            connection: rows.connection, count: count))
+                }
+                return try transaction.statuses(
+                    in: World.fleetID, app: nil, device: nil, among: selection, after: 0, limit: 10)
+            }
+            #expect(found.map(\.status.device.text) == ["d0", "d1", "d4"], "selected \(count)")
+        }
     }
 
     @Test("a document for all rewrites no row of a device, whoever has overrides")

@@ -110,13 +110,13 @@ extension ControllerCore {
             defer { tallies[app] = tally }
             return CountedApp(rows, &tally)
         }
-        var kinds: Set<FleetStore.Transaction.StatusKind>?
+        var selection: FleetStore.Transaction.Selection?
         if request.outcome != nil || request.retirement != nil {
             let apps = try request.app.map { [$0] } ?? transaction.knownApps(after: "", limit: .max)
-            kinds = []
+            selection = .init()
             for app in apps {
                 for rows in try transaction.summary(of: app) where try counted(rows, of: app).matches(request) {
-                    kinds?.insert(.init(shape: rows.shape, overrides: rows.overrides))
+                    selection?.add(rows)
                 }
             }
         }
@@ -124,7 +124,8 @@ extension ControllerCore {
             "apps", pageSize, after: try number(request.page, or: 0),
             {
                 try transaction.statuses(
-                    in: identity.fleetID, app: request.app, device: request.device, kinds: kinds, after: $0, limit: 200)
+                    in: identity.fleetID, app: request.app, device: request.device, among: selection, after: $0,
+                    limit: 200)
             }, key: { $0.row },
             { AppRow(status: $0.status, counted: try counted($0.tallied, of: $0.status.app)) })
     }

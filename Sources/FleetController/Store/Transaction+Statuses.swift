@@ -111,22 +111,39 @@ extension FleetStore.Transaction {
         return id
     }
 
-    /// A shape and a class: all device-apps of both are counted alike.
-    struct StatusKind: Hashable {
-        let shape: Int64
-        let overrides: Int64
+    /// Some of the device-apps: those of some shapes and classes, since all of both are counted alike.
+    struct Selection {
+        private var kinds: Set<Kind> = []
+        private var count: Int64 = 0
+
+        private struct Kind: Hashable {
+            let shape: Int64
+            let overrides: Int64
+        }
+
+        mutating func add(_ rows: Tally.Rows) {
+            kinds.insert(Kind(shape: rows.shape, overrides: rows.overrides))
+            count += rows.count
+        }
+
+        /// Few are found by their shapes and sorted; of many the first are found soonest in the order of the rows.
+        fileprivate var isOfFew: Bool { count <= 5_000 }
+        fileprivate var pairs: String { "[\(kinds.map { "[\($0.shape),\($0.overrides)]" }.joined(separator: ","))]" }
     }
 
-    /// Whole statuses in the order of devices and apps, behind the row `row`; with `kinds`, those of these alone.
+    /// Whole statuses in the order of devices and apps, behind the row `row`; of a selection, those alone.
     func statuses(
-        in fleet: FleetID, app: AppID?, device: DeviceID?, kinds: Set<StatusKind>? = nil, after row: Int64, limit: Int
+        in fleet: FleetID, app: AppID?, device: DeviceID?, among selection: Selection? = nil, after row: Int64,
+        limit: Int
     ) throws -> [(row: Int64, status: Status, tallied: Tally.Rows)] {
         let session = try session()
         var sql = """
             SELECT device_apps.id, devices.name, apps.name, device_apps.incarnation, device_apps.boot, device_apps.seq,
                 device_apps.at, shapes.key, device_apps.detail, device_apps.shape, device_apps.class, devices.state
-            FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
-                JOIN apps ON apps.id = device_apps.id & 65535 JOIN shapes ON shapes.id = device_apps.shape
+            FROM device_apps \(selection?.isOfFew ?? true ? "" : "NOT INDEXED")
+                CROSS JOIN devices ON devices.id = device_apps.id >> 16
+                CROSS JOIN apps ON apps.id = device_apps.id & 65535
+                CROSS JOIN shapes ON shapes.id = device_apps.shape
             WHERE device_apps.id > ?
             """
         var arguments: StatementArguments = [row]
@@ -140,9 +157,9 @@ extension FleetStore.Transaction {
             sql += " AND device_apps.id & 65535 = ?"
             arguments += [id]
         }
-        if let kinds {
+        if let selection {
             sql += " AND (device_apps.shape, device_apps.class) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
-            arguments += ["[\(kinds.map { "[\($0.shape),\($0.overrides)]" }.joined(separator: ","))]"]
+            arguments += [selection.pairs]
         }
         return try rows(sql + " ORDER BY device_apps.id LIMIT ?", arguments + [limit]).map { row in
             guard let device = DeviceID(row[1] as String), let app = AppID(row[2] as String),
