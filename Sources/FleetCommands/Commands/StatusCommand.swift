@@ -37,8 +37,8 @@ struct StatusCommand: AsyncParsableCommand {
             table.add([row.app.text, row.policy.rawValue] + numbers.map(Cell.count))
         }
         let retired = rows.compactMap { row in row.retirement.map { (row.app, $0) } }.map { app, counts in
-            "the keys of \(app): \(counts.text)"
-                + (counts.outstanding > 0 ? ": fleetctl get apps --app \(app) --retirement outstanding" : "")
+            counts.text(of: app)
+                + (counts.outstanding > 0 ? ": \(RetirementCounts.outstandingCommand(for: app))" : "")
         }
         return Report(.array(rows.map(\.value)), table: table.lines + (retired.isEmpty ? [] : [""] + retired))
     }

@@ -44,6 +44,9 @@ struct Progress: Hashable, JSONReadable {
         }
     }
 
+    /// How many of the missing are named, of those of all parts.
+    private static let named = 20
+
     let rows: [StatusRow]
     let waiting: [Waiting]
 
@@ -90,17 +93,18 @@ struct Progress: Hashable, JSONReadable {
         var parts: [String] = []
         let due = sum(\.due) - retired.reduce(0) { $0 + $1.counts.outstanding }
         if due > 0 {
-            var names = waiting.filter { $0.isOnline && !$0.isOutstanding }.map { "\n  \($0)" }.joined()
+            var names = waiting.filter { $0.isOnline && !$0.isOutstanding }.prefix(Self.named).map { "\n  \($0)" }
+                .joined()
             if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
             let answers = due == 1 ? "1 answer has" : "\(due) answers have"
             parts.append("\(answers) not come within \(limit):\(names)")
         }
         for (app, counts) in retired where counts.outstanding > 0 {
-            let names = waiting.filter { $0.isOutstanding && $0.app == app.text }
+            let names = waiting.filter { $0.isOutstanding && $0.app == app.text }.prefix(Self.named)
                 .map { "\n  \($0.device)\($0.isOnline ? "" : " (not connected)")" }.joined()
             parts.append(
-                "the keys of \(app): \(counts.text) within \(limit), not yet on\(names)\nAll of these are shown by\n"
-                    + "  fleetctl get apps --app \(app) --retirement outstanding")
+                "\(counts.text(of: app)) within \(limit), not yet on\(names)\nAll of these are shown by\n"
+                    + "  \(RetirementCounts.outstandingCommand(for: app))")
         }
         if !others.isEmpty {
             let apps = Set(others.map(\.app)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
@@ -130,14 +134,19 @@ struct Progress: Hashable, JSONReadable {
         let offline = sum(\.offline)
         let policies = said.isEmpty ? "no device has reported these apps yet" : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
-            + retired.map { "the keys of \($0.app): \($0.counts.text)" }
+            + retired.map { $0.counts.text(of: $0.app) }
     }
 }
 
 extension RetirementCounts {
-    /// `destroyed on 9 of 10 devices`.
-    var text: String {
+    /// `the keys of com.example.mail: destroyed on 9 of 10 devices`.
+    func text(of app: AppID) -> String {
         let all = confirmed + outstanding
-        return "destroyed on \(confirmed) of \(all) device\(all == 1 ? "" : "s")"
+        return "the keys of \(app): destroyed on \(confirmed) of \(all) device\(all == 1 ? "" : "s")"
+    }
+
+    /// What shows who has not confirmed.
+    static func outstandingCommand(for app: AppID) -> String {
+        "fleetctl get apps --app \(app) --retirement outstanding"
     }
 }

@@ -104,18 +104,13 @@ extension ControllerCore {
         guard request.policy == nil || request.outcome != nil else {
             throw Response.Failure(.invalid, "a policy selects nothing without an outcome", at: "policy")
         }
-        var tallies: [AppID: Tally] = [:]
-        func counted(_ rows: Tally.Rows, of app: AppID) throws -> CountedApp {
-            var tally = try tallies[app] ?? transaction.tally(of: app, now: now)
-            defer { tallies[app] = tally }
-            return CountedApp(rows, &tally)
-        }
+        var counts = AppCounts(transaction: transaction, now: now)
         var selection: FleetStore.Transaction.Selection?
         if request.outcome != nil || request.retirement != nil {
             let apps = try request.app.map { [$0] } ?? transaction.knownApps(after: "", limit: .max)
             selection = .init()
             for app in apps {
-                for rows in try transaction.summary(of: app) where try counted(rows, of: app).matches(request) {
+                for rows in try transaction.summary(of: app) where try counts.counted(rows, of: app).matches(request) {
                     selection?.add(rows)
                 }
             }
@@ -127,7 +122,7 @@ extension ControllerCore {
                     in: identity.fleetID, app: request.app, device: request.device, among: selection, after: $0,
                     limit: 200)
             }, key: { $0.row },
-            { AppRow(status: $0.status, counted: try counted($0.tallied, of: $0.status.app)) })
+            { AppRow(status: $0.status, counted: try counts.counted($0.tallied, of: $0.status.app)) })
     }
 
     private func policies(

@@ -21,6 +21,29 @@ struct CountedApp {
     }
 }
 
+/// Counts device-apps for one answer: most are alike, and those are counted once.
+struct AppCounts {
+    let transaction: FleetStore.Transaction
+    let now: Timestamp
+    private var tallies: [AppID: Tally] = [:]
+    private var known: [Tally.Rows: CountedApp] = [:]
+
+    init(transaction: FleetStore.Transaction, now: Timestamp) {
+        self.transaction = transaction
+        self.now = now
+    }
+
+    /// - Parameter app: The one that the shape of `rows` belongs to.
+    mutating func counted(_ rows: Tally.Rows, of app: AppID) throws -> CountedApp {
+        if let counted = known[rows] { return counted }
+        var tally = try tallies.removeValue(forKey: app) ?? transaction.tally(of: app, now: now)
+        let counted = CountedApp(rows, &tally)
+        tallies[app] = tally
+        known[rows] = counted
+        return counted
+    }
+}
+
 /// A status in `apps`, as the device has published it, and how it is counted.
 struct AppRow: JSONWritable {
     let status: Status
