@@ -36,8 +36,8 @@ extension ChaosSnapshot {
         let isToBeRetired = deciding?.document.isRetirement == true
         let retirement: JSONValue? = isToBeRetired ? .string(Retirement.confirmed.rawValue) : nil
         if status["retirement"] != retirement {
-            fail(
-                .erased, "its retirement is \(status["retirement"]?.jsonText ?? "not wanted"), and is \(isToBeRetired)")
+            let shown = status["retirement"]?.stringValue ?? "not wanted"
+            fail(.erased, "its retirement is shown as \(shown), and is \(isToBeRetired ? "confirmed" : "not wanted")")
         }
         let told = properties["authState"]?.stringValue ?? "nothing"
         let shown = status["auth"]?["state"]?.stringValue ?? "nothing"

@@ -58,7 +58,9 @@ extension Controller {
     ) throws {
         guard let running else { return }
         let wishes = try store.wishes()
-        let standings = known.map { Standing($0, SaidLayers(wishes, of: $0.device)) }
+        var layers: [DeviceID: SaidLayers] = [:]
+        for device in Set(known.map(\.device)) { layers[device] = SaidLayers(wishes, of: device) }
+        let standings = known.compactMap { status in layers[status.device].map { Standing(status, $0) } }
         var narrow = request
         narrow.retirement = Retirement.allCases[any.below(2)]
         if any.chance(50) {

@@ -10,7 +10,7 @@ private struct Counted {
     /// Of those that are to be retired, how many are so far.
     var retirement: RetirementCounts?
     /// Those that have still to answer, and nobody waits for: they do not run, and their keys are gone.
-    var isSpared: Int64 = 0
+    var spared: Int64 = 0
 }
 
 /// How a status counts: held against what is wanted now.
@@ -116,7 +116,7 @@ extension World {
                 if let retirement { counted.expect(retirement) }
                 let isWaiting = [.pending, .delivered, .awaitingCode].contains(outcome)
                 let isSpared = isWaiting && retirement == .confirmed && !status.isRunning
-                if isSpared { counted.isSpared += 1 }
+                if isSpared { counted.spared += 1 }
                 if retirement == .outstanding || isWaiting && !isSpared {
                     real[status.app, default: CountedApp()].waiting.insert(
                         .init(device: status.device, app: status.app, policy: policy))
@@ -142,7 +142,7 @@ extension World {
                     real.outcomes.expect(record[row.policy].attempt.outcome)
                     if row.policy == .auth, SaidLayers(wishes, of: machine.id).retire(app) {
                         real.expect(machine.disk.keys[app] == nil ? .confirmed : .outstanding)
-                        real.isSpared += 1  // At most: it may run, or have answered.
+                        real.spared += 1  // At most: it may run, or have answered.
                     }
                 }
                 let waiting = real.outcomes.delivered + real.outcomes.pending
@@ -172,7 +172,7 @@ extension World {
         // Among those who are away may be some that nobody waits for, and some that are waited for all the same.
         let outstanding = real.retirement?.outstanding ?? 0
         let open = told.pending + told.delivered - row.offline
-        let due = max(outstanding, open - real.isSpared)...max(outstanding, open + outstanding)
+        let due = max(outstanding, open - real.spared)...max(outstanding, open + outstanding)
         if !due.contains(row.due) {
             fail(.summary, "\(name): \(row.due) are waited for, and really \(due) are")
         }
