@@ -455,5 +455,33 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(10_878, .retire(0, 1)),
                     .init(10_929, .stall(0, 177_043, isAsleep: true)),
                 ])),
+        KeptSchedule(
+            what: "what an app says late of an equal value that it had before it retired itself is true of it",
+            schedule: Schedule(
+                seed: 2_714_580_473_671_281, devices: 3, apps: 1,
+                steps: [
+                    .init(775, .reboot(2)),
+                    .init(791, .crashController(effects: 4, downFor: 2_819)),
+                    .init(3_566, .answer(2, 0)),
+                    .init(5_470, .reboot(2)),
+                    .init(5_806, .reboot(1)),
+                    .init(164_757, .answer(2, 0)),
+                    .init(165_765, .cutDevice(0, noticedAfter: 0)),
+                    .init(167_862, .backUpController),
+                    .init(171_575, .enterCode(2, 0, isRight: false)),
+                    .init(173_622, .request(0, .apply(app: 0, .group(0), aspect: 3, variant: 5, isBased: false))),
+                    .init(175_214, .cutDevice(1, noticedAfter: 1_311)),
+                    .init(175_221, .request(0, .apply(app: 0, .device(2), aspect: 1, variant: 0, isBased: false))),
+                    .init(180_354, .crashApp(0, 0)),
+                    .init(180_389, .crashBroker(downFor: 2_210)),
+                    .init(180_389, .putBackController(withFolder: true)),
+                    .init(181_072, .request(0, .delete(app: 0, .group(0)))),
+                    .init(181_100, .crashController(effects: 5, downFor: 137_544)),
+                    .init(182_438, .saveBroker),
+                    .init(184_809, .request(0, .apply(app: 0, .all, aspect: 2, variant: 0, isBased: false))),
+                    .init(186_057, .retire(2, 0)),
+                    .init(186_075, .request(1, .apply(app: 0, .device(2), aspect: 4, variant: 3, isBased: true))),
+                    .init(187_084, .answer(2, 0)),
+                ])),
     ]
 }

@@ -55,7 +55,6 @@ final class AppProcess {
 
     var world: World { machine.world }
     var name: String { "\(machine.name)/\(id)" }
-    var answersAlways: Bool { manner != .never }
 
     init(_ id: AppID, _ machine: Machine) {
         self.id = id

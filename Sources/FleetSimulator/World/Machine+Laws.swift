@@ -229,14 +229,20 @@ extension Machine {
     }
 
     /// A revision that could not be applied is not said to be in force, whatever an app answers to what stands in for it. What it
-    /// says late of a delivery that was followed by another one is true of that.
+    /// says late of a delivery that was followed by another one is true of that, and so is what it says of an equal value that it
+    /// had when the revision could still be applied.
     private func checkApplied(_ app: AppRecord, was old: AppRecord) {
+        for policy in Policy.allCases where app[policy].attempt.outcome != .rejected {
+            watch.applicable[app.id, default: Policy.allCases.map { _ in -1 }][policy.index] =
+                app[policy].attempt.revision
+        }
         guard app.authReason != .outOfContact else { return }
         for policy in Policy.allCases where watch.answers[app.id]?.contains(policy) ?? false {
             let now = app[policy]
             // It may have been told before that was so: then it has applied what it answers.
             guard now.applied != old[policy].applied, now.attempt.outcome == .rejected,
                 now.applied == now.attempt.revision,
+                watch.applicable[app.id]?[policy.index] != now.attempt.revision,
                 watch.conversations[app.id]?.isNewest(now.value, of: policy) ?? false
             else { continue }
             world.fail(

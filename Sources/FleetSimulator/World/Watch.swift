@@ -38,6 +38,8 @@ struct Watch {
     /// How many events of each app say that it is ready.
     private(set) var readies: [AppID: Int] = [:]
     var keys: [AppID: Int] = [:]
+    /// Of each app's policies, the newest revision that could be applied, by their indices.
+    var applicable: [AppID: [Int64]] = [:]
     /// When a process was refused as each app, and that was told, by this run.
     var refusedAt: [AppID: Int64] = [:]
     /// Launches of which an event says that they were ready.
