@@ -74,12 +74,14 @@ struct AnswerTests {
             try await client.subscribe(to: ["fleet/v1/demo/control/response/\(user)/+"])
             var answers = client.messages.makeAsyncIterator()
             let place = #""app":"\#(app)","target":"all""#
+            let change = #"{"changes":[{\#(place),"aspect":"auth","value":{"state":"retired"}}],"why":"a test"}"#
             let requests: [(verb: String, body: String)] = [
-                ("apply", #"{"changes":[{\#(place),"aspect":"auth","value":{"state":"retired"}}],"why":"a test"}"#),
+                ("plan", #"{"verb":"apply","body":\#(change)}"#), ("apply", change),
                 ("progress", #"{"documents":[{\#(place)}]}"#),
                 ("group-set", #"{"group":"kiosk","priority":2,"add":["till-1"]}"#),
                 ("groups", "{}"), ("devices", "{}"), ("apps", "{}"), ("apps", #"{"retirement":"confirmed"}"#),
-                ("policies", "{}"), ("status", "{}"),
+                ("policies", "{}"), ("policies", #"{"device":"till-1"}"#), ("status", "{}"),
+                ("plan", #"{"verb":"group-delete","body":{"group":"kiosk"}}"#),
                 ("delete", #"{"documents":[{\#(place)}]}"#), ("history", "{}"), ("group-delete", #"{"group":"kiosk"}"#),
                 ("enroll", #"{"device":"till-1"}"#), ("device-remove", #"{"device":"till-1"}"#),
             ]

@@ -203,6 +203,65 @@ struct CommandTests {
         }
     }
 
+    @Test("a dry run asks what would be, shows what differs and what would move, and changes nothing")
+    func dryRun() async throws {
+        let plan = #"""
+            {"documents":[
+              {"app":"com.example.mail","target":"all","aspect":"auth","old":{"state":"authorized","message":""},
+               "new":{"state":"retired","message":""}},
+              {"app":"com.example.mail","target":"group/kiosk","aspect":"config",
+               "old":{"values":{"theme":"light","lang":"de"}},"new":{"values":{"theme":"dark","lang":"de"}}},
+              {"app":"com.example.mail","target":"device/till-1","aspect":"log-level","new":{"level":"info"}},
+              {"app":"com.example.notes","target":"all","aspect":"config","old":{"values":{}}}
+            ],"documentsLeftOut":3,"warnings":["it is late"],"moves":[
+              {"before":{"app":"com.example.mail","policy":"auth","counts":{"applied":12},"offline":0,"due":0},
+               "after":{"app":"com.example.mail","policy":"auth","counts":{"applied":2,"pending":10},"offline":3,"due":7,
+                        "retirement":{"confirmed":1,"outstanding":10}}}
+            ],"movesLeftOut":0}
+            """#
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { _, _ in
+                .success((try? JSONValue(json: Array(plan.utf8), limit: 10_000)) ?? .null, next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--dry-run")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(
+                result.output == """
+                    dry run: nothing was changed; this is what would be
+
+                    APP                TARGET         ASPECT     CHANGE   OLD                           NEW
+                    com.example.mail   all            auth       changed  {"state":"authorized"}        {"state":"retired"}
+                    com.example.mail   group/kiosk    config     changed  {"values":{"theme":"light"}}  {"values":{"theme":"dark"}}
+                    com.example.mail   device/till-1  log-level  new                                    {"level":"info"}
+                    com.example.notes  all            config     deleted  {"values":{}}
+                    and 3 more documents
+
+                    APP               POLICY  NOW         WITH THE CHANGE
+                    com.example.mail  auth    12 applied  2 applied, 10 pending (3 offline)
+                    the keys of com.example.mail would be destroyed on 10 devices, for good
+                    """)
+            #expect(result.errors.contains("warning: it is late"))
+            let asked = controller.asked
+            #expect(asked.map(\.verb) == [.plan])
+            #expect(
+                asked.first?.body.jsonText
+                    == #"{"verb":"apply","body":{"changes":[{"app":"com.example.mail","target":"all","aspect":"log-level","value":{"level":"info"}}]}}"#
+            )
+            for change in [
+                ["delete", "com.example.mail", "--target", "all"], ["group", "set", "kiosk", "--add", "till-1"],
+                ["group", "delete", "kiosk"],
+            ] {
+                let result = try await fleet.fleetctl(change + ["--dry-run"])
+                #expect(result.status == 0 && result.output.hasPrefix("dry run: "), "\(result)")
+            }
+            #expect(controller.asked.map(\.verb) == [.plan, .plan, .plan, .plan])
+            let waiting = try await fleet.fleetctl("apply", "-f", file, "--dry-run", "--wait=2s")
+            #expect(waiting.status == 64 && waiting.errors.contains("leave out --wait"), "\(waiting)")
+        }
+    }
+
     @Test("says who has not followed in time, and ends with 3")
     func notConverged() async throws {
         try await withFixture { fixture in

@@ -290,4 +290,27 @@ struct RequestTests {
         #expect(failure.code == .tooLarge)
         #expect(failure.message.contains("fewer documents at a time"))
     }
+
+    @Test("of a device it is told which document decides: the highest layer, but a retirement wherever it stands")
+    func deciding() throws {
+        let world = try World()
+        world.connect()
+        for (group, priority) in [("kiosk", 1), ("shop", 2)] {
+            try world.body(.groupSet, #"{"group":"\#(group)","priority":\#(priority),"devices":["till-1"]}"#)
+            try world.apply(mail, "group/\(group)", .config, #"{"values":{}}"#)
+        }
+        for target in ["all", "device/till-1"] { try world.apply(mail, target, .auth, #"{"state":"authorized"}"#) }
+        try world.apply(mail, "group/kiosk", .auth, #"{"state":"retired"}"#)
+        try world.apply(mail, "device/till-2", .config, #"{"values":{}}"#)
+        func deciding(_ body: String) throws -> [String?] {
+            try world.body(.policies, body)["policies"]?.arrayValue?.map { row in
+                let place = [row["target"]?.stringValue, row["aspect"]?.stringValue].compactMap(\.self)
+                return row["decides"] == true ? place.joined(separator: " ") : nil
+            } ?? []
+        }
+        let till = try deciding(#"{"device":"till-1"}"#)
+        #expect(till.count == 5 && till.compactMap(\.self) == ["group/kiosk auth", "group/shop config"])
+        #expect(try deciding(#"{"device":"till-2"}"#).compactMap(\.self) == ["all auth", "device/till-2 config"])
+        #expect(try world.body(.policies, "{}")["policies"]?.arrayValue?.allSatisfy { $0["decides"] == nil } == true)
+    }
 }

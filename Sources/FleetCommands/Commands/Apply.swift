@@ -11,6 +11,7 @@ struct Apply: AsyncParsableCommand {
             EXAMPLES
               fleetctl apply -f policy.yaml
               fleetctl apply -f policy.yaml --wait=2m --why "ticket 4711"
+              fleetctl apply -f policy.yaml --dry-run    what it would do, without doing it
               generate-policy | fleetctl apply -f - --wait
               fleetctl apply -f policy.yaml --again      authorizes apps that have retired themselves since
             """)
@@ -24,15 +25,19 @@ struct Apply: AsyncParsableCommand {
             Send also what is so already. A retirement ends only by an auth document that is newer than it: this is one.
             """)
     var again = false
+    @OptionGroup var plan: PlanOptions
     @OptionGroup var wait: WaitOptions
     @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
+    func validate() throws { try plan.validate(beside: wait) }
+
     func run() async throws {
         let policies = try PolicyFile(try file.map(Arguments.read))
         for warning in policies.warnings { Terminal.note("\(warning.place): warning: \(warning.message)") }
         let request = ApplyRequest(changes: policies.changes, why: reason.why, isAgain: again)
+        if plan.isDry { return try await plan.show(.apply, request, fleet, output) }
         try await fleet.reach { controller in
             let body = try await controller.askUntilInterrupted(.apply, request)
             try await wait.finish(body, policies.selectors, controller, output)
@@ -47,6 +52,7 @@ struct Delete: AsyncParsableCommand {
             EXAMPLES
               fleetctl delete com.example.mail --target group/kiosk --aspect config
               fleetctl delete -f policy.yaml          every aspect that the file's documents name
+              fleetctl delete com.example.mail --target all --dry-run
             """)
 
     @Argument(help: "The app.", transform: { try AppID(checking: $0) })
@@ -66,12 +72,14 @@ struct Delete: AsyncParsableCommand {
     var aspect: [Aspect] = []
     @Option(name: .shortAndLong, help: ArgumentHelp("Policy files whose documents are taken away.", valueName: "file"))
     var file: [String] = []
+    @OptionGroup var plan: PlanOptions
     @OptionGroup var wait: WaitOptions
     @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
+        try plan.validate(beside: wait)
         if file.isEmpty {
             guard app != nil, target != nil else {
                 throw ValidationError("name the app and its --target, or a file with -f")
@@ -83,8 +91,9 @@ struct Delete: AsyncParsableCommand {
 
     func run() async throws {
         let documents = try self.documents()
+        let request = SelectionRequest(documents: documents, why: reason.why)
+        if plan.isDry { return try await plan.show(.delete, request, fleet, output) }
         try await fleet.reach { controller in
-            let request = SelectionRequest(documents: documents, why: reason.why)
             let body = try await controller.askUntilInterrupted(.delete, request)
             try await wait.finish(body, documents, controller, output)
         }

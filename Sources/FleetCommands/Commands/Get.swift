@@ -162,7 +162,14 @@ struct GetApps: AsyncParsableCommand {
 
 struct GetPolicies: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "policies", abstract: "Lists what is wanted: every policy document in force.")
+        commandName: "policies", abstract: "Lists what is wanted: every policy document in force.",
+        discussion: """
+            With --device: those that speak to it, and which of them decides.
+
+            EXAMPLES
+              fleetctl get policies --app com.example.mail --target all
+              fleetctl get policies --app com.example.mail --device till-1
+            """)
 
     @OptionGroup var app: AppOptions
     @OptionGroup var device: DeviceOptions
@@ -176,16 +183,20 @@ struct GetPolicies: AsyncParsableCommand {
     }
 
     static func report(_ policies: [JSONValue]) -> Report {
-        var table = Table([
-            .init("APP"), .init("TARGET"), .init("ASPECT"), .init("REVISION", isNumber: true), .init("ISSUED"),
-            .init("BY"), .init("VALUE"),
-        ])
-        for policy in policies {
-            table.add([
-                Cell.text(policy["app"]), Cell.text(policy["target"]), Cell.text(policy["aspect"]),
-                Cell.text(policy["revision"]), Cell.time(policy["issuedAt"]), Cell.text(policy["by"], limit: 24),
-                Cell.text(policy["value"]),
+        // Asked of a device alone; a controller of before does not say.
+        let isOfDevice = policies.contains { $0["decides"] != nil }
+        var table = Table(
+            [.init("APP"), .init("TARGET"), .init("ASPECT")] + (isOfDevice ? [.init("DECIDES")] : []) + [
+                .init("REVISION", isNumber: true), .init("ISSUED"), .init("BY"), .init("VALUE"),
             ])
+        for policy in policies {
+            let decides = policy["decides"] == true ? "yes" : "no"
+            table.add(
+                [Cell.text(policy["app"]), Cell.text(policy["target"]), Cell.text(policy["aspect"])]
+                    + (isOfDevice ? [decides] : []) + [
+                        Cell.text(policy["revision"]), Cell.time(policy["issuedAt"]),
+                        Cell.text(policy["by"], limit: 24), Cell.text(policy["value"]),
+                    ])
         }
         return Report(.array(policies), table: table.lines)
     }

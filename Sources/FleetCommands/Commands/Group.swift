@@ -17,6 +17,7 @@ struct GroupSet: AsyncParsableCommand {
             EXAMPLES
               fleetctl group set kiosk --priority 10 --devices till-1,till-2
               fleetctl group set kiosk --add till-3 --remove till-1
+              fleetctl group set kiosk --add till-3 --dry-run    what it would do, without doing it
             """)
 
     @Argument(help: "The group.", transform: { try GroupID(checking: $0) })
@@ -29,6 +30,7 @@ struct GroupSet: AsyncParsableCommand {
     var add: [String] = []
     @Option(help: ArgumentHelp("Those who leave.", valueName: "ids"))
     var remove: [String] = []
+    @OptionGroup var plan: PlanOptions
     @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
 
@@ -40,6 +42,7 @@ struct GroupSet: AsyncParsableCommand {
 
     func run() async throws {
         let request = try self.request()
+        if plan.isDry { return try await plan.show(.groupSet, request, fleet, nil) }
         let body = try await fleet.reach { try await $0.ask(.groupSet, request) }
         Warnings.show(in: body)
         try Terminal.print(["group \(group) is set"])
@@ -100,11 +103,13 @@ struct GroupDelete: AsyncParsableCommand {
 
     @Argument(help: "The group.", transform: { try GroupID(checking: $0) })
     var group: GroupID
+    @OptionGroup var plan: PlanOptions
     @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
 
     func run() async throws {
         let request = GroupRequest(group: group, why: reason.why)
+        if plan.isDry { return try await plan.show(.groupDelete, request, fleet, nil) }
         Warnings.show(in: try await fleet.reach { try await $0.ask(.groupDelete, request) })
         try Terminal.print(["group \(group) is deleted"])
     }

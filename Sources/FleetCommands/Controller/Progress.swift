@@ -125,16 +125,32 @@ struct Progress: Hashable, JSONReadable {
     /// `policies: 20 applied, 2 error, 10 pending (10 offline)`, counted over the devices, and of each retired app
     /// `the keys of com.example.mail: destroyed on 9 of 10 devices`.
     var summary: [String] {
-        let parts: [(Int64, String)] = [
-            (sum(\.counts.applied), "applied"), (sum(\.counts.error), "error"),
-            (sum(\.counts.unsupported), "unsupported"), (sum(\.counts.rejected), "rejected"),
-            (sum(\.counts.delivered), "delivered"), (sum(\.counts.pending), "pending"),
-        ]
-        let said = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        let said = rows.reduce(into: OutcomeCounts()) { $0.add($1.counts) }.text
         let offline = sum(\.offline)
         let policies = said.isEmpty ? "no device has reported these apps yet" : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
             + retired.map { $0.counts.text(of: $0.app) }
+    }
+}
+
+extension OutcomeCounts {
+    /// `20 applied, 2 error, 10 pending`: what there is any of.
+    var text: String {
+        let parts = [
+            (applied, "applied"), (error, "error"), (unsupported, "unsupported"), (rejected, "rejected"),
+            (delivered, "delivered"), (pending, "pending"),
+        ]
+        return parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+    }
+
+    fileprivate mutating func add(_ other: OutcomeCounts) {
+        applied += other.applied
+        error += other.error
+        unsupported += other.unsupported
+        rejected += other.rejected
+        delivered += other.delivered
+        pending += other.pending
+        overdue += other.overdue
     }
 }
 

@@ -3,6 +3,7 @@ import FleetProtocol
 /// What a change request does, within its transaction.
 struct ChangeOutcome {
     private(set) var answer = Answer(JSONValue.object([]))
+    private(set) var warnings: [String] = []
     /// Documents to be published.
     private(set) var issued: [StoredDocument] = []
     /// Devices that are no more, and what is to be cleared for them.
@@ -44,7 +45,7 @@ struct ChangeOutcome {
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
             try remove(request, change(nil), enrolments[request.device], schedule, identity)
-        case .groups, .devices, .apps, .policies, .status, .progress, .history: break
+        case .groups, .devices, .apps, .policies, .status, .progress, .history, .plan: break
         }
     }
 
@@ -54,7 +55,8 @@ struct ChangeOutcome {
         var change = change
         let results = try body(&change)
         try change.finish()
-        answer = Answer(ChangeResponse(results: results, warnings: change.warnings))
+        warnings = change.warnings
+        answer = Answer(ChangeResponse(results: results, warnings: warnings))
         issued = change.issued
     }
 

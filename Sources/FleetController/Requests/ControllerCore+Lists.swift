@@ -4,24 +4,33 @@ extension ControllerCore {
     /// Rows that are fetched at once, before it is known how many fit on a page.
     private static let fetch = 2_000
 
-    /// Answers a question, a list with a page of so many bytes at most.
+    /// Answers a question of `user`, a list with a page of so many bytes at most.
     func read(
-        _ body: JSONValue, _ verb: Verb, now: Timestamp, pageSize: Int = Response.pageSize
+        _ body: JSONValue, _ verb: Verb, by user: User, now: Timestamp, pageSize: Int = Response.pageSize
     ) throws -> Answer {
-        if verb == .progress {
+        switch verb {
+        case .progress:
             let request = try SelectionRequest(json: body.json, limit: Request.maximumSize)
             return try store.transaction { Answer(try Progress($0, request, now: now)) }
+        case .plan:
+            var plan = try plan(PlanRequest(json: body.json, limit: Request.maximumSize), by: user, at: now)
+            plan.fit(into: pageSize)
+            return Answer(plan)
+        default: return try list(body, verb, now: now, pageSize)
         }
+    }
+
+    private func list(_ body: JSONValue, _ verb: Verb, now: Timestamp, _ pageSize: Int) throws -> Answer {
         let request = try ListRequest(json: body.json, limit: Request.maximumSize)
         return try store.transaction { transaction in
             switch verb {
             case .groups: try groups(request, transaction, pageSize)
             case .devices: try devices(request, transaction, pageSize)
             case .apps: try apps(request, transaction, now, pageSize)
-            case .policies: try policies(request, transaction, pageSize)
+            case .policies: try policies(request, transaction, now, pageSize)
             case .status: try status(request, transaction, now, pageSize)
             case .history: try history(request, transaction, pageSize)
-            case .progress, .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove:
+            case .progress, .plan, .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove:
                 Answer(JSONValue.object([]))
             }
         }
@@ -35,7 +44,7 @@ extension ControllerCore {
         var rows: [JSONValue] = []
         repeat {
             let body = try JSONValue(json: request.json, limit: Request.maximumSize)
-            let answer = try read(body, verb, now: now, pageSize: pageSize)
+            let answer = try list(body, verb, now: now, pageSize)
             guard case .object(let members) = try JSONValue(json: answer.body.json, limit: Response.maximumSize) else {
                 break
             }
@@ -126,14 +135,21 @@ extension ControllerCore {
     }
 
     private func policies(
-        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ now: Timestamp, _ pageSize: Int
     ) throws -> Answer {
-        try page(
+        var deciding: [AppID: Set<Address>] = [:]
+        func decides(_ document: StoredDocument) throws -> Bool? {
+            guard let device = request.device, case .desired(_, let app, _) = document.address else { return nil }
+            let known = try deciding[app] ?? transaction.deciding(of: app, on: device, at: now)
+            deciding[app] = known
+            return known.contains(document.address)
+        }
+        return try page(
             "policies", pageSize, after: request.page ?? "",
             {
                 try transaction.policies(
                     app: request.app, layer: request.layer, for: request.device, after: $0, limit: 100)
-            }, key: { $0.address.path }, { PolicyRow(document: $0) })
+            }, key: { $0.address.path }, { PolicyRow(document: $0, decides: try decides($0)) })
     }
 
     private func status(

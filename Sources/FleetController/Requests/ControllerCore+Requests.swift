@@ -47,7 +47,7 @@ extension ControllerCore {
                         + " meant to be sent again for longer than its answer is kept", at: "notAfter")
             }
             if verb.isChange { return try change(request, verb, by: key.user, &turn) }
-            let answer = try read(request.body, verb, now: turn.now).response(to: request.id)
+            let answer = try read(request.body, verb, by: key.user, now: turn.now).response(to: request.id)
             answers.keep(answer, for: key)
             return answer
         } catch let error as Response.Failure {

@@ -68,6 +68,8 @@ struct AppRow: JSONWritable {
 /// A document in `policies`.
 struct PolicyRow: JSONWritable {
     let document: StoredDocument
+    /// Whether it is the one that counts on the device that was asked for.
+    let decides: Bool?
 
     func write(to writer: inout JSONWriter) {
         guard let place = DocumentPlace(document.address) else { return writer.null() }
@@ -75,13 +77,14 @@ struct PolicyRow: JSONWritable {
             writer.member("app", place.app)
             writer.member("target", place.layer)
             writer.member("aspect", place.aspect)
+            if let decides { writer.member("decides", decides) }
             writer.member("epoch", document.revision.epoch)
             writer.member("revision", document.revision.number)
             writer.member("change", document.change.number)
             writer.member("issuedAt", document.issuedAt)
             writer.member("by", document.by)
             writer.member("why", ifPresent: document.why)
-            writer.member("value", ifPresent: document.value.map(StoredJSON.init))
+            writer.member("value", ifPresent: document.value.map(JSONValue.init(stored:)))
         }
     }
 }
@@ -96,18 +99,15 @@ extension HistoryEntry: JSONWritable {
             writer.member("app", app)
             writer.member("target", target)
             writer.member("aspect", aspect)
-            writer.member("old", ifPresent: old.map(StoredJSON.init))
-            writer.member("new", ifPresent: new.map(StoredJSON.init))
+            writer.member("old", ifPresent: old.map(JSONValue.init(stored:)))
+            writer.member("new", ifPresent: new.map(JSONValue.init(stored:)))
         }
     }
 }
 
-/// A value that the store keeps as JSON text.
-private struct StoredJSON: JSONWritable {
-    let text: String
-
-    func write(to writer: inout JSONWriter) {
-        let value = try? JSONValue(json: Array(text.utf8), limit: SignedDocument.maximumSize)
-        (value ?? .null).write(to: &writer)
+extension JSONValue {
+    /// What the store keeps as JSON text.
+    init(stored text: String) {
+        self = (try? JSONValue(json: Array(text.utf8), limit: SignedDocument.maximumSize)) ?? .null
     }
 }

@@ -104,6 +104,22 @@ package final class FleetStore {
         }
     }
 
+    /// Runs `body` in a transaction of which nothing stays.
+    func rehearsal<Result>(_ body: (Transaction) throws -> Result) throws -> Result {
+        var result: Result?
+        do {
+            try transaction { transaction -> Never in
+                result = try body(transaction)
+                throw TakenBack()
+            }
+        } catch {
+            guard error is TakenBack, let result else { throw error }
+            return result
+        }
+    }
+
+    private struct TakenBack: Error {}
+
     /// Every document, tombstones included, in the order of revisions: `count` of them in each transaction.
     func forEachDocument(
         reading count: Int = ControllerCore.Batches().documents, _ body: (StoredDocument) throws -> Void

@@ -18,7 +18,23 @@ extension FleetStore.Transaction {
 
     /// What is needed to count the device-apps of an app.
     func tally(of app: AppID, now: Timestamp) throws -> Tally {
-        let wishes = AppWishes(
+        var shapes: [Int64: Shape] = [:]
+        var overrides: [Int64: OverrideClass] = [:]
+        if let id = try appID(app, adding: false) {
+            let inUse = "EXISTS (SELECT 1 FROM summary WHERE summary.shape = shapes.id AND summary.count > 0)"
+            for row in try rows("SELECT id, key FROM shapes WHERE app = ? AND \(inUse)", [id]) {
+                shapes[row[0]] = Shape(key: [UInt8](blob: row[1]), app: app)
+            }
+            for row in try rows("SELECT id, key FROM classes WHERE app = ?", [id]) {
+                overrides[row[0]] = OverrideClass(key: row[1])
+            }
+        }
+        return Tally(wishes: try wishes(for: app), shapes: shapes, overrides: overrides, now: now)
+    }
+
+    /// What all layers say of an app.
+    func wishes(for app: AppID) throws -> AppWishes {
+        AppWishes(
             app: app,
             documents: try rows(
                 "SELECT layer, target, aspect, revision, issued_at, value IS NULL, retired FROM documents WHERE app = ?",
@@ -31,18 +47,12 @@ extension FleetStore.Transaction {
                     layer: layer, aspect: aspect, revision: row[3], issuedAt: Timestamp(milliseconds: row[4]),
                     isTombstone: row[5], isRetired: row[6])
             })
-        var shapes: [Int64: Shape] = [:]
-        var overrides: [Int64: OverrideClass] = [:]
-        if let id = try appID(app, adding: false) {
-            let inUse = "EXISTS (SELECT 1 FROM summary WHERE summary.shape = shapes.id AND summary.count > 0)"
-            for row in try rows("SELECT id, key FROM shapes WHERE app = ? AND \(inUse)", [id]) {
-                shapes[row[0]] = Shape(key: [UInt8](blob: row[1]), app: app)
-            }
-            for row in try rows("SELECT id, key FROM classes WHERE app = ?", [id]) {
-                overrides[row[0]] = OverrideClass(key: row[1])
-            }
-        }
-        return Tally(wishes: wishes, shapes: shapes, overrides: overrides, now: now)
+    }
+
+    /// The documents that decide of an app on a device.
+    func deciding(of app: AppID, on device: DeviceID, at now: Timestamp) throws -> Set<Address> {
+        let (wishes, overrides) = (try wishes(for: app), try overrides(of: device, app: app))
+        return Set(Policy.allCases.compactMap { wishes.expectation(of: $0, for: overrides, at: now).source })
     }
 
     /// All device-apps of an app, by what they have in common.

@@ -11,6 +11,7 @@ package enum Verb: String, CaseIterable, Hashable, Sendable {
     case status
     case progress
     case history
+    case plan
     case enroll
     case deviceRemove = "device-remove"
 
@@ -18,7 +19,15 @@ package enum Verb: String, CaseIterable, Hashable, Sendable {
     package var isChange: Bool {
         switch self {
         case .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove: true
-        case .groups, .devices, .apps, .policies, .status, .progress, .history: false
+        case .groups, .devices, .apps, .policies, .status, .progress, .history, .plan: false
+        }
+    }
+
+    /// Whether what it would do can be asked before.
+    package var canBePlanned: Bool {
+        switch self {
+        case .apply, .delete, .groupSet, .groupDelete: true
+        case .groups, .devices, .apps, .policies, .status, .progress, .history, .plan, .enroll, .deviceRemove: false
         }
     }
 }

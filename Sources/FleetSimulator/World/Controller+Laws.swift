@@ -256,6 +256,7 @@ extension Controller {
                 if let standing, let problem = try desired.problem(in: response, standing) {
                     world.fail(.answered, problem)
                 }
+                if let plan = standing?.plan, !desired.isAnswered(response.id) { try check(plan, response) }
                 heard.remove(response.id)
                 // What is a day old is remembered by the process alone.
                 if !desired.isAnswered(response.id), case .failure(let failure) = response.result,
@@ -330,7 +331,8 @@ extension Controller {
         return DesiredModel.Standing(
             asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
             spoken: Dictionary(spoken) { $1 },
-            given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 }, clock: clock)
+            given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 }, clock: clock,
+            plan: messages.count == 1 ? plan(asked, messages[0]) : nil)
     }
 
     private static func isKept(_ code: Response.Failure.Code) -> Bool {

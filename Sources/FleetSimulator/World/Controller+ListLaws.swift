@@ -49,7 +49,7 @@ extension Controller {
         differs(try rows(of: .status), from: Set(summary.map(\.jsonText)), "status")
         let gaps = try store.gaps()
         for row in try rows(of: .devices) { try check(row, statuses, online, gaps) }
-        try checkRevisions(try rows(of: .policies))
+        try checkDocuments(try rows(of: .policies), of: request.device)
     }
 
     /// Of apps each status as it was published, and how it counts; asked for those that count so, these and no others.
@@ -85,10 +85,22 @@ extension Controller {
     }
 
     /// Who changes what stands there names the revision that the list tells.
-    private func checkRevisions(_ rows: [JSONValue]) throws {
-        let stored = Set(try store.wishes().map(\.revision.number))
-        for row in rows where row["revision"]?.integerValue.map(stored.contains) != true {
-            world.fail(.summary, "policies tells of \(row.jsonText), and no document is at that revision")
+    /// - Parameter device: The one that was asked for: of each document it is told whether it decides there.
+    private func checkDocuments(_ rows: [JSONValue], of device: DeviceID?) throws {
+        let wishes = try store.wishes()
+        let stored = Set(wishes.map(\.revision.number))
+        let layers = device.map { SaidLayers(wishes, of: $0) }
+        for row in rows {
+            if row["revision"]?.integerValue.map(stored.contains) != true {
+                world.fail(.summary, "policies tells of \(row.jsonText), and no document is at that revision")
+            }
+            let app = row["app"]?.stringValue.flatMap { AppID($0) }
+            let policy = Policy.allCases.first { $0.aspect?.text == row["aspect"]?.stringValue }
+            guard let layers, let app, let policy else { continue }
+            let decides = layers.deciding(policy, of: app)?.revision == row["revision"]?.integerValue
+            if row["decides"] != .bool(decides) {
+                world.fail(.summary, "policies tells of \(row.jsonText), which decides: \(decides)")
+            }
         }
     }
 

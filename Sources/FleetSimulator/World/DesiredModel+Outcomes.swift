@@ -13,6 +13,7 @@ extension DesiredModel {
         let spoken: [DeviceID: Int64]
         let given: [DeviceID: Int64]
         let clock: Timestamp
+        let plan: PlannedChange?
     }
 
     /// What is wrong with the outcome of a change that nobody has been answered about yet.

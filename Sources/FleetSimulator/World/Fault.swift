@@ -29,7 +29,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case noncesNotAnswered, nobodyAskedAgain, ownMarkerNotRepeated, wakesNotRepeated
     case ownConnectionKept, refusalsIgnored
     case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
-    case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut
+    case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut, plansCarriedOut
     // The operator
     case doubtNotTold
     /// Who asks takes any answer for its own.

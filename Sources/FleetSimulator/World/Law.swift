@@ -19,6 +19,7 @@ package enum Law: String, CaseIterable, Sendable {
     case order = "no status goes back in (incarnation, boot, seq)"
     case stored = "nobody is told what is not stored"
     case answered = "what was answered for is done, once"
+    case planned = "a plan is what comes of the change, and changes nothing"
     case restored = "a controller stops only when it was put back from a backup"
     case presence = "a device that is connected is shown so"
     case gone = "nothing of a device that was taken out of the fleet is left"

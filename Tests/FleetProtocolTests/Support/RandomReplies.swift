@@ -104,6 +104,18 @@ extension SeededGenerator {
             }, why: maybe { $0.text() })
     }
 
+    mutating func plan() throws -> PlanRequest {
+        let verb = try pick(Verb.allCases.filter(\.canBePlanned))
+        let body: [UInt8] =
+            switch verb {
+            case .apply: try apply().json
+            case .delete: try selection().json
+            case .groupDelete: GroupRequest(group: group()).json
+            default: groupSet().json
+            }
+        return PlanRequest(verb: verb, body: try JSONValue(json: body, limit: Request.maximumSize))
+    }
+
     mutating func groupSet() -> GroupRequest {
         GroupRequest(
             group: group(), priority: maybe { $0.number(-1_000_000...1_000_000) },
