@@ -257,8 +257,19 @@ struct CommandTests {
                 #expect(result.status == 0 && result.output.hasPrefix("dry run: "), "\(result)")
             }
             #expect(controller.asked.map(\.verb) == [.plan, .plan, .plan, .plan])
+            #expect(controller.asked.last?.body.jsonText == #"{"verb":"group-delete","body":{"group":"kiosk"}}"#)
             let waiting = try await fleet.fleetctl("apply", "-f", file, "--dry-run", "--wait=2s")
             #expect(waiting.status == 64 && waiting.errors.contains("leave out --wait"), "\(waiting)")
+        }
+    }
+
+    @Test("what is taken away is shown as deleted")
+    func delete() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { _, _ in .success(Self.applied, next: nil) }
+            let result = try await fleet.fleetctl("delete", "com.example.mail", "--target", "all")
+            #expect(result.output.hasSuffix("com.example.mail  all     log-level         7  deleted"), "\(result)")
         }
     }
 

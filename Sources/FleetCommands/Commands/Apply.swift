@@ -40,7 +40,7 @@ struct Apply: AsyncParsableCommand {
         if plan.isDry { return try await plan.show(.apply, request, fleet, output) }
         try await fleet.reach { controller in
             let body = try await controller.askUntilInterrupted(.apply, request)
-            try await wait.finish(body, policies.selectors, controller, output)
+            try await wait.finish(body, saying: "changed", policies.selectors, controller, output)
         }
     }
 }
@@ -95,7 +95,7 @@ struct Delete: AsyncParsableCommand {
         if plan.isDry { return try await plan.show(.delete, request, fleet, output) }
         try await fleet.reach { controller in
             let body = try await controller.askUntilInterrupted(.delete, request)
-            try await wait.finish(body, documents, controller, output)
+            try await wait.finish(body, saying: "deleted", documents, controller, output)
         }
     }
 

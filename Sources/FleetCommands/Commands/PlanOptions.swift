@@ -44,16 +44,13 @@ struct PlanOptions: ParsableArguments {
     }
 
     private static func moves(_ plan: Plan) -> [String] {
-        guard !plan.moves.isEmpty else { return ["no device that has reported these apps would have to follow"] }
         var moves = Table([.init("APP"), .init("POLICY"), .init("NOW"), .init("WITH THE CHANGE")])
-        for move in plan.moves where move.before.counts != move.after.counts {
-            moves.add([
-                move.after.app.text, move.after.policy.rawValue, move.before.text, move.after.text,
-            ])
+        for move in plan.moves where move.before.text != move.after.text {
+            moves.add([move.after.app.text, move.after.policy.rawValue, move.before.text, move.after.text])
         }
-        var lines = moves.rows.isEmpty ? [] : moves.lines
-        if plan.movesLeftOut > 0 { lines.append("and \(plan.movesLeftOut) more rows") }
-        return lines + plan.moves.compactMap(\.retirement)
+        let more = plan.movesLeftOut > 0 ? ["and \(plan.movesLeftOut) more rows"] : []
+        let lines = (moves.rows.isEmpty ? [] : moves.lines) + more + plan.moves.compactMap(\.retirement)
+        return lines.isEmpty ? ["no device that has reported these apps would have to follow"] : lines
     }
 }
 

@@ -39,26 +39,30 @@ struct WaitOptions: ParsableArguments {
 
     /// Shows the controller's warnings and what was changed; with --wait, then waits until every online device has
     /// answered, or the time is over.
+    ///
+    /// - Parameter change: What has become of a document that is not as it was, in a word.
     func finish(
-        _ body: JSONValue, _ documents: [DocumentSelector], _ controller: Controller, _ output: OutputOptions
+        _ body: JSONValue, saying change: String, _ documents: [DocumentSelector], _ controller: Controller,
+        _ output: OutputOptions
     ) async throws {
         Warnings.show(in: body)
         let response: ChangeResponse = try body.decoded()
-        guard let wait else { return try output.show(Self.report(response, nil)) }
+        func report(_ progress: Progress?) -> Report { Self.report(response, change, progress) }
+        guard let wait else { return try output.show(report(nil)) }
         // People see at once what has happened; a program gets one value at the end.
         let isForPeople = output.output == .table
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        if isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
+        if isForPeople { try Self.show { try output.show(report(nil)) } }
         let followed: Progress?
         do {
             followed = try await Self.follow(documents, controller, for: wait, until: signals)
         } catch let error as CommandError {
-            if !isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
+            if !isForPeople { try Self.show { try output.show(report(nil)) } }
             throw CommandError(
                 .notConverged, "the change is made, and how far the devices are could not be read: \(error)")
         }
         guard let progress = followed else {
-            if !isForPeople { try Self.show { try output.show(Self.report(response, nil)) } }
+            if !isForPeople { try Self.show { try output.show(report(nil)) } }
             throw CommandError(
                 .interrupted, "interrupted: the change is made, and not waited for any longer; see `fleetctl status`")
         }
@@ -66,7 +70,7 @@ struct WaitOptions: ParsableArguments {
             if isForPeople {
                 try Terminal.print([""] + progress.summary)
             } else {
-                try output.show(Self.report(response, progress))
+                try output.show(report(progress))
             }
         }
         if let shortfall = progress.shortfall(within: "\(wait)") { throw CommandError(.notConverged, shortfall) }
@@ -123,14 +127,14 @@ struct WaitOptions: ParsableArguments {
         return Progress(joining: parts)
     }
 
-    static func report(_ response: ChangeResponse, _ progress: Progress?) -> Report {
+    private static func report(_ response: ChangeResponse, _ change: String, _ progress: Progress?) -> Report {
         var table = Table([
             .init("APP"), .init("TARGET"), .init("ASPECT"), .init("REVISION", isNumber: true), .init("CHANGE"),
         ])
         for result in response.results {
             table.add([
                 result.app.text, result.layer.description, result.aspect.text, "\(result.revision)",
-                result.isChanged ? "changed" : "as it was",
+                result.isChanged ? change : "as it was",
             ])
         }
         let lines = response.results.isEmpty ? ["nothing to change"] : table.lines

@@ -10,20 +10,23 @@ extension Chaos {
             // Its number is taken now: the answer comes in any order.
             changes.append(change)
             seats[index].change = change
-            seats[index].question = try ask(change)
+            // Some look first: that changes nothing, and what would be refused is refused then.
+            seats[index].isLooking = change.number % 5 == 0
+            seats[index].question = try ask(change, isDry: seats[index].isLooking)
         }
     }
 
-    /// Has fleetctl ask for a change.
-    func ask(_ change: ChaosChange) throws -> ChaosQuestion {
-        var arguments = change.arguments
+    /// Has fleetctl ask for a change, or what it would do.
+    func ask(_ change: ChaosChange, isDry: Bool) throws -> ChaosQuestion {
+        var arguments = change.arguments + (isDry ? ["--dry-run"] : [])
         if let file = change.file {
             let path = "\(fleet.folder)/fleetctl/\(change.number).yaml"
             try Data(file.utf8).write(to: URL(fileURLWithPath: path))
             arguments += ["-f", path]
         }
-        story.tell("\(change.why) asks: \(change.story)", of: nil, at: now)
-        return try ChaosQuestion(arguments, named: "\(change.number)", fleet: fleet, at: now)
+        story.tell("\(change.why) \(isDry ? "asks what comes of" : "asks"): \(change.story)", of: nil, at: now)
+        let name = "\(change.number)\(isDry ? "-dry" : "")"
+        return try ChaosQuestion(arguments, named: name, fleet: fleet, at: now)
     }
 
     func finishQuestions() throws {
@@ -31,6 +34,12 @@ extension Chaos {
             guard let question = seats[index].question, let change = seats[index].change,
                 let answer = finish(question)
             else { continue }
+            if seats[index].isLooking {
+                check(answer, of: change)
+                seats[index].isLooking = false
+                seats[index].question = try ask(change, isDry: false)
+                continue
+            }
             note(answer, of: change)
             seats[index].question = nil
             seats[index].nextAt = now + seats[index].person.pause()
@@ -55,13 +64,17 @@ extension Chaos {
             report.accepted += 1
             let revisions = value?["results"]?.arrayValue?.compactMap { $0["revision"]?.integerValue } ?? []
             story.tell("\(change.why) was accepted: revisions \(revisions)", at: now)
-        case .refused(let reason):
-            story.tell("\(change.why) was refused: \(reason)", at: now)
-            switch change.kind {
-            case .apply, .group: fail(ChaosFinding(.answered, "\(change.why) was refused: \(reason)"))
-            case .delete, .groupDelete: break  // There may be nothing to delete.
-            }
+        case .refused(let reason): story.tell("\(change.why) was refused: \(reason)", at: now)
         case .unknown(let reason): story.tell("\(change.why) has no answer: \(reason)", at: now)
+        }
+        check(answer, of: change)
+    }
+
+    private func check(_ answer: ChaosChange.Answer, of change: ChaosChange) {
+        guard case .refused(let reason) = answer else { return }
+        switch change.kind {
+        case .apply, .group: fail(ChaosFinding(.answered, "\(change.why) was refused: \(reason)"))
+        case .delete, .groupDelete: break  // There may be nothing to delete.
         }
     }
 

@@ -89,7 +89,7 @@ extension Chaos {
         }
         let change = ChaosChange(number: number, kind: .apply(documents, isAgain: false))
         changes.append(change)
-        let question = try ask(change)
+        let question = try ask(change, isDry: false)
         while true {
             try await look()
             if let answer = finish(question) {

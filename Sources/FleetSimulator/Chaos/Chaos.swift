@@ -38,6 +38,8 @@ final class Chaos {
         var nextAt: Int64
         var change: ChaosChange?
         var question: ChaosQuestion?
+        /// What is asked is what would come of the change.
+        var isLooking = false
     }
 
     init(minutes: Double, seed: UInt64, fleet: ChaosFleet, say: @escaping (String) -> Void) {
