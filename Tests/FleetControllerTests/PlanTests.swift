@@ -106,4 +106,18 @@ struct PlanTests {
         #expect(answer["documentsLeftOut"]?.integerValue == Int64(3_001 - told))
         #expect(answer.jsonText.utf8.count < Response.pageSize + 20_000)
     }
+
+    @Test("a change with an answer that is too large is not planned either")
+    func unanswerable() throws {
+        let world = try World()
+        world.connect()
+        let name = String(repeating: "a", count: 40)
+        let changes = (0..<4_800).map { number in
+            #"{"app":"\#(name).\#(number)","target":"all","aspect":"config","value":{"values":{}}}"#
+        }
+        let change = #"{"changes":[\#(changes.joined(separator: ","))]}"#
+        let refused = try world.failure(.apply, change)
+        #expect(refused.code == .tooLarge)
+        #expect(try world.failure(.plan, #"{"verb":"apply","body":\#(change)}"#) == refused)
+    }
 }

@@ -7,6 +7,8 @@ extension ControllerCore {
             let outcome = try ChangeOutcome(
                 request.verb, body: request.body.json, by: user, identity: identity, transaction: transaction,
                 enrolments: enrolments, schedule: schedule, now: now)
+            // A change with an answer that nobody could read is refused, whatever the id that it answers.
+            _ = try outcome.answer.response(to: identity.fleet)
             let documents = try transaction.history(
                 app: nil, layer: nil, before: JSONValue.largestInteger, limit: outcome.issued.count
             ).reversed().map(PlannedDocument.init)
