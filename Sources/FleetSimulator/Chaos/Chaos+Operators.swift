@@ -35,7 +35,7 @@ extension Chaos {
                 let answer = finish(question)
             else { continue }
             if seats[index].isLooking {
-                check(answer, of: change)
+                check(answer, of: change, named: "a dry run of \(change.why)")
                 seats[index].isLooking = false
                 seats[index].question = try ask(change, isDry: false)
                 continue
@@ -67,13 +67,13 @@ extension Chaos {
         case .refused(let reason): story.tell("\(change.why) was refused: \(reason)", at: now)
         case .unknown(let reason): story.tell("\(change.why) has no answer: \(reason)", at: now)
         }
-        check(answer, of: change)
+        check(answer, of: change, named: change.why)
     }
 
-    private func check(_ answer: ChaosChange.Answer, of change: ChaosChange) {
+    private func check(_ answer: ChaosChange.Answer, of change: ChaosChange, named name: String) {
         guard case .refused(let reason) = answer else { return }
         switch change.kind {
-        case .apply, .group: fail(ChaosFinding(.answered, "\(change.why) was refused: \(reason)"))
+        case .apply, .group: fail(ChaosFinding(.answered, "\(name) was refused: \(reason)"))
         case .delete, .groupDelete: break  // There may be nothing to delete.
         }
     }
