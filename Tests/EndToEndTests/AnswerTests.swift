@@ -80,6 +80,7 @@ struct AnswerTests {
                 ("progress", #"{"documents":[{\#(place)}]}"#),
                 ("group-set", #"{"group":"kiosk","priority":2,"add":["till-1"]}"#),
                 ("groups", "{}"), ("devices", "{}"), ("apps", "{}"), ("apps", #"{"retirement":"confirmed"}"#),
+                ("events", "{}"), ("events", #"{"kind":"ready","device":"till-1"}"#),
                 ("policies", "{}"), ("policies", #"{"device":"till-1"}"#), ("status", "{}"),
                 ("plan", #"{"verb":"group-delete","body":{"group":"kiosk"}}"#),
                 ("delete", #"{"documents":[{\#(place)}]}"#), ("history", "{}"), ("group-delete", #"{"group":"kiosk"}"#),

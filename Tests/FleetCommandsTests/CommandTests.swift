@@ -507,6 +507,7 @@ struct CommandTests {
         #expect(options(GetApps.self) == ["--app", "--device"])
         #expect(options(GetPolicies.self) == ["--app", "--device", "--target"])
         #expect(options(GetHistory.self) == ["--app", "--target"])
+        #expect(options(GetEvents.self) == ["--app", "--device"])
     }
 
     @Test("says when nothing is known by a name, and shows the empty answer all the same")
@@ -525,11 +526,47 @@ struct CommandTests {
                 (["get", "devices", "--device", "d"], "note: nothing is known of device d\n"),
                 (["get", "apps", "--app", "a", "--device", "d"], "note: nothing was reported of app a, device d\n"),
                 (["get", "devices"], ""),
+                (["get", "events", "--kind", "wiped"], "note: nothing was told of kind wiped\n"),
+                (
+                    ["get", "events", "--since", "2026-11-21T07:24:00.000Z"],
+                    "note: nothing was told since 2026-11-21 07:24:00\n"
+                ),
             ] {
                 let result = try await fleet.fleetctl(arguments)
                 #expect(result.status == 0)
                 #expect(result.errors == note)
                 #expect(!result.output.isEmpty)
+            }
+        }
+    }
+
+    @Test("of events the newest come, until there are enough, and whoever sees less than there is is told so")
+    func events() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { asked, _ in
+                guard asked.verb == .events, let request = try? ListRequest(json: asked.body.json, limit: 1_000) else {
+                    return .failure(.init(.invalid, "events alone"))
+                }
+                // A page may be empty: what is asked for is further on.
+                let first = request.page.flatMap { Int64($0) } ?? 0
+                let rows = first == 0 ? [] : (first..<first + 3).map { JSONValue.object(["number": .integer($0)]) }
+                return .success(.object(["events": .array(rows)]), next: first < 10 ? "\(first + 3)" : nil)
+            }
+            func numbers(_ limit: Int) async throws -> (numbers: [Int64?], errors: String) {
+                let result = try await fleet.fleetctl(["get", "events", "-o", "json", "--limit", "\(limit)"])
+                #expect(result.status == 0)
+                let rows = try JSONValue(json: Array(result.output.utf8), limit: 10_000).arrayValue
+                return (rows?.map { $0["number"]?.integerValue } ?? [], result.errors)
+            }
+            let four = try await numbers(4)
+            #expect(four.numbers == [3, 4, 5, 6])
+            #expect(four.errors == "note: the newest 4 are shown; --limit shows more\n")
+            let all = try await numbers(12)
+            #expect(all.numbers == Array(3...14) && all.errors == "")
+            for wrong in [["--limit", "0"], ["--since", "yesterday"], ["--kind", "exploded"]] {
+                let result = try await fleet.fleetctl(["get", "events"] + wrong)
+                #expect(result.status == 64 && result.errors.contains(wrong[0]), "\(result)")
             }
         }
     }

@@ -181,4 +181,32 @@ struct RenderingTests {
                 "till-1  a    offline  authorized  present  yes   1/2/33        1  openIn pending, print error (no printer)",
             ])
     }
+
+    @Test("events say what happened in one line, whatever the device has said")
+    func events() {
+        func row(_ members: [JSONValue.Member]) -> JSONValue {
+            .object(
+                [
+                    .init("device", "till-1"), .init("app", "a"), .init("at", "2026-11-21T07:24:00.000Z"),
+                    .init("storedAt", "2026-11-21T07:24:01.250Z"),
+                ] + members)
+        }
+        let rows = [
+            row([
+                .init("kind", "logLevel"), .init("old", "status"), .init("new", "debug"), .init("why", "policy"),
+                .init("until", "2026-11-21T08:24:00.000Z"),
+            ]),
+            row([.init("kind", "blocked"), .init("action", "openURL"), .init("target", "https://a.example\u{1b}[2J\n")]
+            ),
+            row([.init("kind", "ready")]),
+        ]
+        #expect(
+            GetEvents.report(rows).table == [
+                "STORED               AT                   DEVICE  APP  KIND      WHAT",
+                "2026-11-21 07:24:01  2026-11-21 07:24:00  till-1  a    logLevel  "
+                    + "status → debug (policy) until 2026-11-21 08:24:00",
+                "2026-11-21 07:24:01  2026-11-21 07:24:00  till-1  a    blocked   openURL https://a.example[2J",
+                "2026-11-21 07:24:01  2026-11-21 07:24:00  till-1  a    ready",
+            ])
+    }
 }

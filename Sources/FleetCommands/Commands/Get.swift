@@ -1,10 +1,11 @@
 import ArgumentParser
+import FleetHome
 import FleetProtocol
 
 struct Get: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Lists devices, apps, policies, or the history of changes.",
-        subcommands: [GetDevices.self, GetApps.self, GetPolicies.self, GetHistory.self])
+        abstract: "Lists devices, apps, policies, the history of changes, or what devices have told of.",
+        subcommands: [GetDevices.self, GetApps.self, GetPolicies.self, GetHistory.self, GetEvents.self])
 }
 
 /// One app.
@@ -27,15 +28,20 @@ struct TargetOptions: ParsableArguments {
 
 extension FleetOptions {
     /// Asks for a list. When there is nothing on it, whoever asked for something by name is told so.
-    fileprivate func list(_ verb: Verb, _ request: ListRequest, orNote what: String) async throws -> [JSONValue] {
-        let found = try await reach { try await $0.list(verb, request) }
+    fileprivate func list(
+        _ verb: Verb, _ request: ListRequest, atMost limit: Int = .max, orNote what: String
+    ) async throws -> [JSONValue] {
+        let found = try await reach { try await $0.list(verb, request, atMost: limit) }
         let names = [
             request.app.map { "app \($0)" }, request.device.map { "device \($0)" },
             request.layer.map { "target \($0)" }, request.policy.map { "policy \($0.rawValue)" },
             request.outcome.map { "outcome \($0.rawValue)" }, request.retirement.map { "retirement \($0.rawValue)" },
+            request.kind.map { "kind \($0.rawValue)" },
         ].compactMap { $0 }
-        if found.isEmpty, !names.isEmpty {
-            Terminal.note("note: \(what) of \(names.joined(separator: ", "))")
+        let since = request.since.map { " since \($0.tableText)" } ?? ""
+        if found.isEmpty, !(names.isEmpty && since.isEmpty) {
+            let whose = names.isEmpty ? "" : " of \(names.joined(separator: ", "))"
+            Terminal.note("note: \(what)\(whose)\(since)")
         }
         return found
     }
@@ -233,6 +239,86 @@ struct GetHistory: AsyncParsableCommand {
     }
 }
 
+struct GetEvents: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "events",
+        abstract: "Lists what devices have told of: blocked attempts, destroyed keys, log levels; the newest first.",
+        discussion: """
+            Kinds: blocked (the app tried what its policy blocks), ready (it has been told its properties, at a launch), \
+            wiped (its keys were destroyed), locked and unlocked (its secure services), refused (another process called \
+            itself so), logLevel (its log level changed, or a code was refused), unknown (of a newer agent). AT is the \
+            device's clock, STORED the controller's: a device that was offline tells of it later. An event is kept \
+            until its device is removed from the fleet.
+
+            EXAMPLES
+              fleetctl get events --kind wiped --since 7d
+              fleetctl get events --device till-1 --app com.example.mail --limit 1000
+              fleetctl get events --kind blocked -o json | jq -r '.[].target'
+            """)
+
+    /// A moment, or how long ago it is.
+    struct Moment: ExpressibleByArgument {
+        let time: Timestamp
+        init?(argument: String) {
+            if let time = Timestamp(argument) {
+                self.time = time
+            } else if let seconds = DurationText.seconds(argument), seconds <= 100 * 365 * 86_400 {
+                time = Timestamp.now().advanced(bySeconds: -seconds)
+            } else {
+                return nil
+            }
+        }
+    }
+
+    @OptionGroup var app: AppOptions
+    @OptionGroup var device: DeviceOptions
+    @Option(help: ArgumentHelp("One kind only.", valueName: "kind"))
+    var kind: EventKind?
+    @Option(
+        help: ArgumentHelp(
+            "Only what was stored since then: 2h, 7d, or 2026-11-21T07:24:00.000Z.", valueName: "time"))
+    var since: Moment?
+    @Option(help: ArgumentHelp("At most so many.", valueName: "number"))
+    var limit = 100
+    @OptionGroup var fleet: FleetOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit is at least 1") }
+    }
+
+    func run() async throws {
+        let request = ListRequest(app: app.app, device: device.device, kind: kind, since: since?.time)
+        let events = try await fleet.list(.events, request, atMost: limit + 1, orNote: "nothing was told")
+        try output.show(Self.report(Array(events.prefix(limit))))
+        if events.count > limit { Terminal.note("note: the newest \(limit) are shown; --limit shows more") }
+    }
+
+    static func report(_ events: [JSONValue]) -> Report {
+        var table = Table([
+            .init("STORED"), .init("AT"), .init("DEVICE"), .init("APP"), .init("KIND"), .init("WHAT"),
+        ])
+        for event in events {
+            table.add([
+                Cell.time(event["storedAt"]), Cell.time(event["at"]), Cell.text(event["device"]),
+                Cell.text(event["app"]), Cell.text(event["kind"]), TerminalText.line(what(event), limit: 100),
+            ])
+        }
+        return Report(.array(events), table: table.lines)
+    }
+
+    /// What it tells beside its kind, in the words of the live feed.
+    private static func what(_ event: JSONValue) -> String {
+        func text(_ name: String) -> String? { event[name]?.stringValue }
+        if let old = text("old"), let new = text("new") {
+            let until = text("until").flatMap { Timestamp($0) }.map { " until \($0.tableText)" }
+            return "\(old) → \(new) (\(text("why") ?? ""))\(until ?? "")"
+        }
+        return [text("action"), text("target"), text("message")].compactMap(\.self).joined(separator: " ")
+    }
+}
+
+extension EventKind: ExpressibleByArgument {}
 extension Outcome: ExpressibleByArgument {}
 extension Policy: ExpressibleByArgument {}
 extension Retirement: ExpressibleByArgument {}

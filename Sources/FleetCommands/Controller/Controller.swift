@@ -74,8 +74,8 @@ package struct Controller {
         try await page(verb, body, within: lifetime).body
     }
 
-    /// Asks for all pages of a list, and joins them.
-    func list(_ verb: Verb, _ request: ListRequest) async throws -> [JSONValue] {
+    /// Asks for the pages of a list, until there are no more or enough rows, and joins them.
+    func list(_ verb: Verb, _ request: ListRequest, atMost limit: Int = .max) async throws -> [JSONValue] {
         let member = verb == .status ? "rows" : verb.rawValue
         var request = request
         var result: [JSONValue] = []
@@ -86,8 +86,8 @@ package struct Controller {
             }
             result += elements
             request.page = page.next
-        } while request.page != nil
-        return result
+        } while request.page != nil && result.count < limit
+        return Array(result.prefix(limit))
     }
 
     /// Asks for one page.

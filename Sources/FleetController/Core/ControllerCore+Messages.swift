@@ -56,6 +56,8 @@ extension ControllerCore {
             case nil:
                 if message.topic.hasPrefix(Address.prefix(of: identity.fleetID) + "desired/") {
                     try receiveDesired(message, nil, &turn)
+                } else if case .serving = phase {
+                    refuseUnknown(message, &turn)
                 }
             case .heartbeat, .hello, .received, .barrier, .response: break
             }
@@ -158,11 +160,11 @@ extension Report {
             let event = try? AppEvent(wire: payload, device: device, app: app)
             let header = try event?.header ?? EventHeader(wire: payload, device: device, app: app)
             self = .event(
-                EventRecord(header: header, kind: event?.kind.rawValue ?? "unknown", body: payload),
+                EventRecord(header: header, kind: event.map { EventKind($0.kind) } ?? .unknown, body: payload),
                 isRetained: message.isRetained)
         case .reply(let device, let app, .logLevel):
             let header = try EventHeader(wire: payload, device: device, app: app)
-            self = .event(EventRecord(header: header, kind: "logLevel", body: payload), isRetained: message.isRetained)
+            self = .event(EventRecord(header: header, kind: .logLevel, body: payload), isRetained: message.isRetained)
         default: return nil
         }
     }

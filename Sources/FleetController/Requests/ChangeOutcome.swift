@@ -45,7 +45,7 @@ struct ChangeOutcome {
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
             try remove(request, change(nil), enrolments[request.device], schedule, identity)
-        case .groups, .devices, .apps, .policies, .status, .progress, .history, .plan: break
+        case .groups, .devices, .apps, .policies, .status, .progress, .history, .events, .plan: break
         }
     }
 

@@ -30,6 +30,7 @@ extension ControllerCore {
             case .policies: try policies(request, transaction, now, pageSize)
             case .status: try status(request, transaction, now, pageSize)
             case .history: try history(request, transaction, pageSize)
+            case .events: try events(request, transaction, pageSize)
             case .progress, .plan, .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove:
                 Answer(JSONValue.object([]))
             }
@@ -176,6 +177,24 @@ extension ControllerCore {
             key: { $0.revision }, { $0 })
     }
 
+    private func events(
+        _ request: ListRequest, _ transaction: FleetStore.Transaction, _ pageSize: Int
+    ) throws -> Answer {
+        let start = try request.page.map { text in
+            guard let place = EventPlace(text) else { throw Self.noPage }
+            return place
+        }
+        var page = Page("events", limit: pageSize)
+        let found = try transaction.events(request, before: start ?? .end, limit: 1_000)
+        var last = start ?? .end
+        for event in found.events {
+            page.add(EventRow(event), behind: last.description)
+            last = event.place
+        }
+        if let end = found.end { page.end(behind: end.description) }
+        return page.answer
+    }
+
     /// A page of a list that is fetched in pieces, each of which begins behind the key of the row before it.
     private func page<Row, Key: LosslessStringConvertible>(
         _ name: String, _ pageSize: Int, after start: Key, _ piece: (Key) throws -> [Row], key: (Row) -> Key,
@@ -197,11 +216,11 @@ extension ControllerCore {
 
     private func number(_ page: String?, or start: Int64) throws -> Int64 {
         guard let page else { return start }
-        guard let number = Int64(page) else {
-            throw Response.Failure(.invalid, "this is no page of this list", at: "page")
-        }
+        guard let number = Int64(page) else { throw Self.noPage }
         return number
     }
+
+    private static let noPage = Response.Failure(.invalid, "this is no page of this list", at: "page")
 }
 
 extension Tally {

@@ -136,6 +136,34 @@ extension ControllerCore {
         let failure =
             (error as? FleetProtocolError).map(Response.Failure.init)
             ?? Response.Failure(.invalid, "\(error)")
+        guard let (id, replyTo) = Self.asker(message) else {
+            return turn.log(
+                .warning, "a request cannot be read",
+                [
+                    "user": "\(user.text)", "reason": "\(Text.printable("\(error)", limit: 300))",
+                ])
+        }
+        let response = try response(to: .failure(failure), verb, AnswerCache.Key(user: user, id: id), &turn)
+        turn.publish(identity.topic(.response(user, replyTo)), response, retain: false)
+    }
+
+    /// A question that only a later version knows is answered so: who asked would wait for an answer, and not know why none comes.
+    func refuseUnknown(_ message: Message, _ turn: inout Turn) {
+        let prefix = Address.prefix(of: identity.fleetID) + "control/request/"
+        guard message.topic.hasPrefix(prefix) else { return }
+        let levels = message.topic.dropFirst(prefix.count).split(separator: "/", omittingEmptySubsequences: false)
+        guard levels.count == 2, let user = User(String(levels[0])), let (id, replyTo) = Self.asker(message) else {
+            return
+        }
+        let verb = Text.printable(String(levels[1]), limit: 48)
+        let failure = Response.Failure(
+            .invalid, "the controller does not know '\(verb)': it is of an earlier version, \(fleetbusVersion)")
+        turn.publish(
+            identity.topic(.response(user, replyTo)), Response(id: id, result: .failure(failure)).json, retain: false)
+    }
+
+    /// Whom to answer, as far as it can be read.
+    private static func asker(_ message: Message) -> (id: RandomID, replyTo: Name)? {
         var id: RandomID?
         var replyTo: Name?
         _ = try? JSONReader.read(message.payload, limit: Response.maximumSize * 8) { reader in
@@ -147,15 +175,8 @@ extension ControllerCore {
                 }
             }
         }
-        guard let id, let replyTo else {
-            return turn.log(
-                .warning, "a request cannot be read",
-                [
-                    "user": "\(user.text)", "reason": "\(Text.printable("\(error)", limit: 300))",
-                ])
-        }
-        let response = try response(to: .failure(failure), verb, AnswerCache.Key(user: user, id: id), &turn)
-        turn.publish(identity.topic(.response(user, replyTo)), response, retain: false)
+        guard let id, let replyTo else { return nil }
+        return (id, replyTo)
     }
 }
 

@@ -105,6 +105,40 @@ extension HistoryEntry: JSONWritable {
     }
 }
 
+/// An event or a change of a log level in `events`: what its body says, and when it was stored.
+struct EventRow: JSONWritable {
+    private let event: ListedEvent
+
+    init(_ event: ListedEvent) { self.event = event }
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("device", event.device)
+            writer.member("app", event.app)
+            writer.member("kind", event.kind)
+            writer.member("at", event.at)
+            writer.member("storedAt", event.place.storedAt)
+            writer.member("incarnation", event.place.incarnation)
+            writer.member("boot", event.place.boot)
+            writer.member("number", event.place.number)
+            // What cannot be read is of a newer agent, and named so far as it is understood.
+            switch event.kind {
+            case .logLevel:
+                let change = try? LogLevelChange(wire: event.body, device: event.device, app: event.app)
+                writer.member("old", ifPresent: change?.old)
+                writer.member("new", ifPresent: change?.new)
+                writer.member("why", ifPresent: change?.why.rawValue)
+                writer.member("until", ifPresent: change?.until)
+            case .blocked, .ready, .wiped, .locked, .unlocked, .refused, .unknown:
+                let told = try? AppEvent(wire: event.body, device: event.device, app: event.app)
+                writer.member("action", ifPresent: told?.action?.rawValue)
+                writer.member("target", ifPresent: told?.target)
+                writer.member("message", ifPresent: told?.message)
+            }
+        }
+    }
+}
+
 extension JSONValue {
     /// What the store keeps as JSON text.
     init(stored text: String) {

@@ -23,6 +23,14 @@ enum Schema {
         }
         migrator.registerMigration("4 when device-apps were classed") { try $0.execute(sql: classed) }
         migrator.registerMigration("5 shapes tell of destroyed keys") { try $0.execute(sql: destroyedKeys) }
+        // The newest first: by when they were stored, and those of one moment as each device has numbered them.
+        migrator.registerMigration("6 events by time") {
+            try $0.execute(
+                sql: """
+                    CREATE INDEX events_by_time
+                    ON events (stored_at, device, incarnation, boot, number, kind, app)
+                    """)
+        }
         return migrator
     }
 

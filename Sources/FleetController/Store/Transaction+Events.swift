@@ -4,8 +4,7 @@ import GRDB
 /// An event or log-level change, as it is stored.
 struct EventRecord: Hashable, Sendable {
     let header: EventHeader
-    /// `blocked`, `ready`…, `logLevel`, or `unknown` where a newer agent tells of something else.
-    let kind: String
+    let kind: EventKind
     let body: [UInt8]
 }
 
@@ -28,7 +27,7 @@ extension FleetStore.Transaction {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 key + [
-                    header.number, header.app.text, event.kind, header.at.milliseconds, time.milliseconds,
+                    header.number, header.app.text, event.kind.rawValue, header.at.milliseconds, time.milliseconds,
                     event.body.blob,
                 ])
         }
@@ -83,5 +82,111 @@ extension FleetStore.Transaction {
         try number(
             "SELECT through FROM marks WHERE device = ? AND incarnation = ? AND boot = ?",
             [device.id, incarnation, boot])
+    }
+}
+
+/// Where an event stands in the list: behind all that were stored later, and among those of one moment behind what its
+/// device, by the store's number for it, has numbered later. Prints as a page's `next`.
+struct EventPlace: Hashable, LosslessStringConvertible {
+    let storedAt: Timestamp
+    let device: Int64
+    let incarnation: Int64
+    let boot: Int64
+    let number: Int64
+
+    /// Before all that there can be.
+    static let end = EventPlace([.max, .max, .max, .max, .max])
+
+    private init(_ columns: [Int64]) {
+        storedAt = Timestamp(milliseconds: columns[0])
+        (device, incarnation, boot, number) = (columns[1], columns[2], columns[3], columns[4])
+    }
+
+    init?(_ description: String) {
+        let columns = description.split(separator: "/", omittingEmptySubsequences: false).map { Int64($0) }
+        let known = columns.compactMap(\.self)
+        guard columns.count == 5, known.count == 5 else { return nil }
+        self.init(known)
+    }
+
+    fileprivate init(_ row: Row) { self.init([row[0], row[1], row[2], row[3], row[4]]) }
+
+    fileprivate var columns: [Int64] { [storedAt.milliseconds, device, incarnation, boot, number] }
+    var description: String { columns.map(\.description).joined(separator: "/") }
+}
+
+/// An event or log-level change, as it is read.
+struct ListedEvent {
+    let place: EventPlace
+    let device: DeviceID
+    let app: AppID
+    let kind: EventKind
+    /// By the device's clock.
+    let at: Timestamp
+    let body: [UInt8]
+}
+
+extension FleetStore.Transaction {
+    /// How many events are looked through at once for those that are asked for: some milliseconds, in which nobody else is
+    /// served.
+    private static let lookedThrough: Int64 = 100_000
+
+    /// Some of the events that are asked for, the newest first, from behind a place on; and where to go on, if there is more to
+    /// look through.
+    func events(
+        _ request: ListRequest, before start: EventPlace, limit: Int
+    ) throws -> (events: [ListedEvent], end: EventPlace?) {
+        let place = "stored_at, device, incarnation, boot, number"
+        let order = "stored_at DESC, device DESC, incarnation DESC, boot DESC, number DESC"
+        var index = "INDEXED BY events_by_time"
+        var since = request.since?.milliseconds ?? 0
+        var conditions = "(\(place)) < (?, ?, ?, ?, ?)"
+        var arguments = StatementArguments(start.columns)
+        var end: EventPlace?
+        if let device = request.device {
+            guard let known = try self.device(device) else { return ([], nil) }
+            // All that there is of one device is less than what others have said in the meantime.
+            index = "NOT INDEXED"
+            conditions += " AND device = ?"
+            arguments += [known.id]
+        } else {
+            end = try row(
+                """
+                SELECT \(place) FROM events \(index) WHERE \(conditions) AND stored_at >= ?
+                ORDER BY \(order) LIMIT 1 OFFSET ?
+                """, arguments + [since, Self.lookedThrough]
+            ).map(EventPlace.init)
+            if let end {
+                // The time alone bounds what SQLite looks through.
+                since = max(since, end.storedAt.milliseconds)
+                conditions += " AND (\(place)) >= (?, ?, ?, ?, ?)"
+                arguments += StatementArguments(end.columns)
+            }
+        }
+        if let app = request.app {
+            conditions += " AND app = ?"
+            arguments += [app.text]
+        }
+        if let kind = request.kind {
+            conditions += " AND kind = ?"
+            arguments += [kind.rawValue]
+        }
+        // The index has all that decides; the rest is fetched of those that are found.
+        let found = try rows(
+            """
+            WITH found AS MATERIALIZED (
+                SELECT \(place) FROM events \(index) WHERE \(conditions) AND stored_at >= ? ORDER BY \(order) LIMIT ?
+            )
+            SELECT found.*, devices.name, events.app, events.kind, events.at, events.body
+            FROM found JOIN events USING (device, incarnation, boot, number) JOIN devices ON devices.id = found.device
+            ORDER BY 1 DESC, 2 DESC, 3 DESC, 4 DESC, 5 DESC
+            """, arguments + [since, limit])
+        let events = found.map { row in
+            ListedEvent(
+                place: EventPlace(row), device: DeviceID(unchecked: row[5]), app: AppID(unchecked: row[6]),
+                kind: EventKind(rawValue: row[7]) ?? .unknown, at: Timestamp(milliseconds: row[8]),
+                body: [UInt8](blob: row[9]))
+        }
+        return (events, events.count == limit ? events.last?.place : end)
     }
 }

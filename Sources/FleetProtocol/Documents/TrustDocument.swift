@@ -7,6 +7,9 @@ package struct TrustDocument: Hashable, Sendable {
     package let issuedAt: Timestamp
     package let keys: [VerifyingKey]
 
+    /// How many keys may count at a time.
+    package static let maximumKeys = 16
+
     package init(fleet: RandomID, fleetID: FleetID, version: Int64, issuedAt: Timestamp, keys: [VerifyingKey]) {
         self.fleet = fleet
         topic = Address.trust.topic(in: fleetID)
@@ -35,7 +38,7 @@ extension TrustDocument: JSONCodable {
             case "issuedAt": issuedAt = try value.value()
             case "keys":
                 var list: [VerifyingKey] = []
-                try value.array(limit: 16) { list.append(try VerifyingKey(from: &$0)) }
+                try value.array(limit: TrustDocument.maximumKeys) { list.append(try VerifyingKey(from: &$0)) }
                 keys = list
             default: break
             }

@@ -8,12 +8,17 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
     package var policy: Policy?
     /// Of `apps`: those that are to be retired, and are so far with it.
     package var retirement: Retirement?
+    /// Of `events`: those of this kind.
+    package var kind: EventKind?
+    /// Of `events`: those that were stored at this time, by the controller's clock, or later.
+    package var since: Timestamp?
     /// The `next` of the page before.
     package var page: String?
 
     package init(
         app: AppID? = nil, device: DeviceID? = nil, layer: Layer? = nil, outcome: Outcome? = nil,
-        policy: Policy? = nil, retirement: Retirement? = nil, page: String? = nil
+        policy: Policy? = nil, retirement: Retirement? = nil, kind: EventKind? = nil, since: Timestamp? = nil,
+        page: String? = nil
     ) {
         self.app = app
         self.device = device
@@ -21,6 +26,8 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
         self.outcome = outcome
         self.policy = policy
         self.retirement = retirement
+        self.kind = kind
+        self.since = since
         self.page = page
     }
 
@@ -34,6 +41,8 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
             case "outcome": result.outcome = try value.value()
             case "policy": result.policy = try value.value()
             case "retirement": result.retirement = try value.value()
+            case "kind": result.kind = try value.value()
+            case "since": result.since = try value.value()
             case "page": result.page = try value.string(limit: 500)
             default: break
             }
@@ -49,6 +58,8 @@ package struct ListRequest: Hashable, Sendable, JSONCodable {
             writer.member("outcome", ifPresent: outcome)
             writer.member("policy", ifPresent: policy)
             writer.member("retirement", ifPresent: retirement)
+            writer.member("kind", ifPresent: kind)
+            writer.member("since", ifPresent: since)
             writer.member("page", ifPresent: page)
         }
     }

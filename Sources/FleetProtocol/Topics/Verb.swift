@@ -11,6 +11,7 @@ package enum Verb: String, CaseIterable, Hashable, Sendable {
     case status
     case progress
     case history
+    case events
     case plan
     case enroll
     case deviceRemove = "device-remove"
@@ -19,7 +20,7 @@ package enum Verb: String, CaseIterable, Hashable, Sendable {
     package var isChange: Bool {
         switch self {
         case .apply, .delete, .groupSet, .groupDelete, .enroll, .deviceRemove: true
-        case .groups, .devices, .apps, .policies, .status, .progress, .history, .plan: false
+        case .groups, .devices, .apps, .policies, .status, .progress, .history, .events, .plan: false
         }
     }
 
@@ -27,7 +28,8 @@ package enum Verb: String, CaseIterable, Hashable, Sendable {
     package var canBePlanned: Bool {
         switch self {
         case .apply, .delete, .groupSet, .groupDelete: true
-        case .groups, .devices, .apps, .policies, .status, .progress, .history, .plan, .enroll, .deviceRemove: false
+        case .groups, .devices, .apps, .policies, .status, .progress, .history, .events, .plan, .enroll, .deviceRemove:
+            false
         }
     }
 }

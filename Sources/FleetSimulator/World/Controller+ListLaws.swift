@@ -50,6 +50,45 @@ extension Controller {
         let gaps = try store.gaps()
         for row in try rows(of: .devices) { try check(row, statuses, online, gaps) }
         try checkDocuments(try rows(of: .policies), of: request.device)
+        try checkEvents(request, pageSize, &any)
+    }
+
+    /// Of events each that is stored, once, the newest first, with what its device has told; asked for some, these and no others.
+    private func checkEvents(_ request: ListRequest, _ pageSize: Int, _ any: inout SplitMix64) throws {
+        guard let running else { return }
+        func told(_ request: ListRequest) throws -> [JSONValue] {
+            try running.core.rows(of: .events, request, now: clock, pageSize: pageSize)
+        }
+        let all = try told(ListRequest())
+        let stored = all.map { $0["storedAt"]?.stringValue.flatMap { Timestamp($0) }?.milliseconds ?? 0 }
+        if stored != stored.sorted(by: >) { world.fail(.kept, "events are told in the order \(stored)") }
+        let wanted = try store.events().map { key, body in
+            try Self.row(of: key, JSONValue(json: body, limit: AppEvent.maximumSize))
+        }
+        differs(
+            all.map { row in .object((row.memberValues ?? []).filter { $0.name != "storedAt" }) },
+            from: Set(wanted.map(\.jsonText)), "events")
+        var narrow = ListRequest(app: request.app, device: request.device)
+        if any.chance(50) { narrow.kind = EventKind.allCases[any.below(EventKind.allCases.count)] }
+        if any.chance(50), !stored.isEmpty {
+            narrow.since = Timestamp(milliseconds: stored[any.below(stored.count)] + Int64(any.below(2)))
+        }
+        let some = zip(all, stored).filter { row, time in
+            (narrow.app.map { $0.text == row["app"]?.stringValue } ?? true)
+                && (narrow.device.map { $0.text == row["device"]?.stringValue } ?? true)
+                && (narrow.kind.map { $0.rawValue == row["kind"]?.stringValue } ?? true)
+                && (narrow.since.map { $0.milliseconds <= time } ?? true)
+        }
+        differs(try told(narrow), from: Set(some.map { $0.0.jsonText }), "events")
+    }
+
+    /// An event as it is listed, from what its device has sent.
+    private static func row(of key: FleetStore.StoredEvent, _ body: JSONValue) -> JSONValue {
+        let names = ["device", "app", "kind", "at", "incarnation", "boot", "number"]
+        let told = (body.memberValues ?? []).filter { !["v", "oldest", "event"].contains($0.name) }
+        let kind = JSONValue.Member("kind", body["event"] ?? .string(EventKind.logLevel.rawValue))
+        let head = names.compactMap { name in name == "kind" ? kind : told.first { $0.name == name } }
+        return .object(head + told.filter { !names.contains($0.name) })
     }
 
     /// Of apps each status as it was published, and how it counts; asked for those that count so, these and no others.

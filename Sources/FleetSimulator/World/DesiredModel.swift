@@ -79,7 +79,7 @@ struct DesiredModel {
                 removed[device] = max(removed[device] ?? 0, request.incarnation ?? 0)
                 for group in groups.keys { groups[group]?.members.remove(device) }
                 forget(.device(device))
-            case .enroll, .groups, .devices, .apps, .policies, .status, .progress, .history, .plan: break
+            case .enroll, .groups, .devices, .apps, .policies, .status, .progress, .history, .events, .plan: break
             }
             return nil
         }

@@ -127,7 +127,8 @@ extension SeededGenerator {
         ListRequest(
             app: maybe { $0.app() }, device: maybe { $0.device() }, layer: maybe { $0.layer() },
             outcome: try maybe { try $0.pick(Outcome.allCases) }, policy: try maybe { try $0.pick(Policy.allCases) },
-            retirement: try maybe { try $0.pick(Retirement.allCases) }, page: maybe { $0.text() })
+            retirement: try maybe { try $0.pick(Retirement.allCases) },
+            kind: try maybe { try $0.pick(EventKind.allCases) }, since: maybe { $0.time() }, page: maybe { $0.text() })
     }
 
     mutating func changeResponse() throws -> ChangeResponse {
