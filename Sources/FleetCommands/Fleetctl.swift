@@ -19,6 +19,7 @@ package struct Fleetctl: AsyncParsableCommand {
               fleetctl apply -f policy.yaml --wait --why "new menu"
               fleetctl status                                 who has applied what
               fleetctl get apps -o json                       every acknowledgement
+              fleetctl get events --since 1d                  what happened
               fleetctl watch                                  what happens now
 
             EXIT STATUS
@@ -31,8 +32,8 @@ package struct Fleetctl: AsyncParsableCommand {
               130 applied, and interrupted during --wait
             """, version: fleetbusVersion,
         subcommands: [
-            Init.self, Enroll.self, Device.self, UserCommand.self, Group.self, Apply.self, Delete.self, Get.self,
-            StatusCommand.self, Watch.self,
+            Init.self, Enroll.self, Device.self, UserCommand.self, Key.self, Group.self, Apply.self,
+            Delete.self, Get.self, StatusCommand.self, Watch.self,
         ])
 
     package init() {}

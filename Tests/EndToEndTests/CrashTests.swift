@@ -94,6 +94,79 @@ struct CrashTests {
         }
     }
 
+    @Test(
+        "keys are rotated and withdrawn while a device is away; everyone follows, and a home from before them is noticed"
+    )
+    func keys() async throws {
+        try await withFixture { fixture in
+            let fleet = try await TestFleet(fixture)
+            _ = try await fleet.startBroker()
+            var controller = try await fleet.startController()
+            var agents: [ManagedProcess] = []
+            for device in ["till-1", "till-2"] {
+                try await fleet.enroll(device)
+                agents.append(try await fleet.startAgent(device))
+                _ = try await fleet.startApp(app, on: device)
+            }
+            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {day: one}}")
+            for device in ["till-1", "till-2"] { try await untilApplied("config", on: device, fleet) }
+            let backup = fleet.folder.appending(path: "backup")
+            for name in ["keys", "trust.json"] {
+                try FileManager.default.createDirectory(at: backup, withIntermediateDirectories: true)
+                try FileManager.default.copyItem(
+                    at: fleet.home.appending(path: name), to: backup.appending(path: name))
+            }
+            await agents[1].terminate()
+            func restart() async throws {
+                await controller.terminate()
+                controller = try await fleet.startController()
+            }
+            let rotated = try await fleet.attempt(["key", "rotate", "-o", "json"])
+            #expect(rotated.errors.contains("start the controller again"), "\(rotated.errors)")
+            let keys = try JSONValue(json: Array(rotated.output.utf8), limit: 4_096).arrayValue ?? []
+            #expect(keys.map { $0["signs"] } == [false, true])
+            let old = try #require(keys.first?["key"]?.stringValue)
+            try await restart()
+            try await fleet.apply(app, "all", "{config: {day: two}}")
+            try await untilApplied("config", on: "till-1", fleet)
+            _ = try await fleet.fleetctl(["key", "withdraw", old])
+            try await restart()
+            try await fleet.apply(app, "all", "{config: {day: three}}")
+            try await untilApplied("config", on: "till-1", fleet)
+            // The old key has signed what authorizes the app: it is signed again. Who was away gets all of it at once.
+            _ = try await fleet.startAgent("till-2")
+            for device in ["till-1", "till-2"] {
+                for policy in ["auth", "config"] { try await untilApplied(policy, on: device, fleet) }
+            }
+            for device in ["till-1", "till-2"] {
+                let status = try await fleet.reported(app, on: device)
+                #expect(status["refusals"] == [], "\(status.jsonText)")
+            }
+
+            await controller.terminate()
+            for name in ["keys", "trust.json"] {
+                try FileManager.default.removeItem(at: fleet.home.appending(path: name))
+                try FileManager.default.copyItem(
+                    at: backup.appending(path: name), to: fleet.home.appending(path: name))
+            }
+            let stopped = try await fleet.startController()
+            let status = try await within { await stopped.exited() }
+            #expect(status != 0 && stopped.errors.contains("fleetctl key rotate"), "\(stopped.errors)")
+            let again = try await fleet.attempt(["key", "rotate", "--withdraw-others"])
+            #expect(again.status == 0 && again.errors.contains("when the controller starts"), "\(again.errors)")
+            controller = try await fleet.startController()
+            try await fleet.apply(app, "all", "{config: {day: four}}")
+            for device in ["till-1", "till-2"] { try await untilApplied("config", on: device, fleet) }
+        }
+    }
+
+    private func untilApplied(_ policy: String, on device: String, _ fleet: TestFleet) async throws {
+        let revision = try await revision(of: policy, fleet)
+        try await fleet.untilReported(app, on: device, policy, within: .seconds(30)) {
+            $0["applied"]?.integerValue == revision
+        }
+    }
+
     private func revision(of aspect: String, _ fleet: TestFleet) async throws -> Int64 {
         let policies = try await fleet.json(["get", "policies"])
         let document = policies.arrayValue?.first { $0["aspect"]?.stringValue == aspect }

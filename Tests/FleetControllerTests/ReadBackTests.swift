@@ -249,6 +249,26 @@ struct ReadBackTests {
         #expect(again.document(config)?.revision == new.revision)
     }
 
+    @Test("a home that is older than its keys stops, and says so; nobody else's word on keys does that")
+    func newerTrust() throws {
+        let world = try world()
+        let topic = world.identity.topic(.trust)
+        let newer = try world.renewed(2, [SigningKey()]).identity.trustWire
+        let foreign = try SignedDocument(
+            signing: SignedDocument(wire: newer).payload, as: .trust, with: SigningKey()
+        ).wire
+        for wire in [foreign, [UInt8]("{}".utf8), []] {
+            world.receive(.trust, wire)
+            #expect(world.stopped == nil)
+            #expect(world.retained[topic] == world.identity.trustWire)
+        }
+        world.retained[topic] = newer
+        world.handle(.disconnected)
+        world.handle(.connected(.random()))
+        #expect(world.stopped?.contains("fleetctl key rotate") == true)
+        #expect(world.retained[topic] == newer)
+    }
+
     @Test("what a removed device says, or has left at the broker, stops nothing, whatever it claims to know")
     func newerRemoved() throws {
         let world = try world()

@@ -59,7 +59,8 @@ final class World {
             fleet: fleet, fleetID: fleetID, version: version, issuedAt: start, keys: keys.map(\.publicKey))
         return try FleetIdentity(
             fleetID: fleetID, fleet: fleet, signingKey: keys[0],
-            trustWire: SignedDocument(signing: trust.json, as: .trust, with: rootKey).wire)
+            trustWire: SignedDocument(signing: trust.json, as: .trust, with: rootKey).wire,
+            rootKey: rootKey.publicKey)
     }
 
     /// The same controller, as it starts when the root key has said that from now on these are the fleet's keys.

@@ -84,6 +84,13 @@ extension ControllerCore {
 
     private mutating func receiveTrust(_ message: Message, _ turn: inout Turn) {
         let isIntact = message.payload == identity.trustWire
+        if !isIntact, let version = identity.newerTrust(message.payload) {
+            return stop(
+                "the fleet knows of keys that this controller's home does not: the broker has a trust document of version"
+                    + " \(version), signed by the root key, and the home one of version \(identity.trust.version). The home"
+                    + " was put back from a backup that is older than the keys. Put keys/ and trust.json back as they were"
+                    + " last, or make a new key with: fleetctl key rotate", &turn)
+        }
         phase.readBack?.isTrustIntact = isIntact
         guard case .serving = phase else { return }
         if isIntact { phase.serving?.came(back: .trust) } else { publish(identity.trustWire, at: .trust, &turn) }

@@ -25,7 +25,7 @@ actor ControllerEngine {
         self.outbox = outbox
         let identity = try FleetIdentity(
             fleetID: home.context.fleet, fleet: home.context.uuid, signingKey: home.signingKey(),
-            trustWire: home.trust().wire)
+            trustWire: home.trust().wire, rootKey: home.rootKey().publicKey)
         store = try FleetStore(path: home.databasePath, isExpected: lock.hasDatabase && !isRestoring)
         try store.verifyDocuments(for: identity)
         // Should they not be readable, that is said when they are asked for.

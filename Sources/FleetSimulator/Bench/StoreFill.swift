@@ -18,7 +18,7 @@ struct StoreFill {
         devices = max(1, rows / apps)
         identity = try FleetIdentity(
             fleetID: home.context.fleet, fleet: home.context.uuid, signingKey: home.signingKey(),
-            trustWire: home.trust().wire)
+            trustWire: home.trust().wire, rootKey: home.rootKey().publicKey)
         path = home.databasePath
         fleet = home.context.fleet
         sample = try WireSamples(apps: apps).status

@@ -1,3 +1,6 @@
+import FleetHome
+import FleetProtocol
+
 /// What goes wrong, done to the processes and their ways.
 extension Chaos {
     func perform(_ fault: ChaosPlan.Fault) throws {
@@ -42,6 +45,14 @@ extension Chaos {
         case .restore(let down):
             fleet.restoreController()
             story.tell("kill -9 of controller, to start again after \(down) ms with --restored", at: now)
+            fleet.part(.controller)?.kill(down: down, at: now)
+        case .rotateKey(let withdraws, let down):
+            // Until the controller starts again the fleet goes on as before.
+            try fleet.home.rotateSigningKey(
+                withdrawingOthers: try withdraws || fleet.home.trustedKeys().count == TrustDocument.maximumKeys - 1)
+            story.tell(
+                "a new signing key\(withdraws ? ", and no other" : ""); kill -9 of controller, to start again after \(down) ms",
+                at: now)
             fleet.part(.controller)?.kill(down: down, at: now)
         case .retire(let target):
             guard case .app(let device, let app) = target, let part = fleet.part(target), part.isRunning else { return }

@@ -58,6 +58,9 @@ package struct ChaosPlan: Hashable, Sendable {
         case emptyDatabase(down: Int64)
         /// kill -9 of the controller, and a new start as after a restore: it begins an epoch, and signs all again.
         case restore(down: Int64)
+        /// The fleet gets a new signing key, and maybe believes the others no more; then kill -9 of the controller, which signs
+        /// with it from its new start on.
+        case rotateKey(withdraws: Bool, down: Int64)
         /// The app retires itself.
         case retire(Target)
         /// The device gets another password and incarnation while its agent runs.
@@ -79,6 +82,7 @@ package struct ChaosPlan: Hashable, Sendable {
             case .oldDatabase: "oldDatabase"
             case .emptyDatabase: "emptyDatabase"
             case .restore: "restore"
+            case .rotateKey: "rotateKey"
             case .retire: "retireItself"
             case .enroll: "enrollAgain"
             case .remove: "remove"
@@ -112,7 +116,7 @@ package struct ChaosPlan: Hashable, Sendable {
         self.steps = steps
     }
 
-    private static let kinds = 29
+    private static let kinds = 30
 
     private static func fault(
         _ kind: Int, device: Int, of devices: Int, app: Int, _ duration: Int64, _ random: inout SplitMix64
@@ -150,6 +154,7 @@ package struct ChaosPlan: Hashable, Sendable {
         case 25: return .retire(.app(device, app))
         case 26: return .enroll(device)
         case 27: return .restore(down: down)
+        case 28: return .rotateKey(withdraws: random.chance(70), down: down)
         // The last one is a guest, for whom nothing stands but what is for all.
         default: return .remove(devices, time: time)
         }

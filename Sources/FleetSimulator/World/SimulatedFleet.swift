@@ -42,8 +42,9 @@ struct SimulatedFleet: Sendable {
         }
         trusts = wires
         signingKeys = stages.map { $0[0].publicKey }
-        identities = try zip(stages, wires).map { [uuid] keys, trust in
-            try FleetIdentity(fleetID: Self.id, fleet: uuid, signingKey: keys[0], trustWire: trust.wire)
+        identities = try zip(stages, wires).map { [uuid, rootKey] keys, trust in
+            try FleetIdentity(
+                fleetID: Self.id, fleet: uuid, signingKey: keys[0], trustWire: trust.wire, rootKey: rootKey.publicKey)
         }
         checked = SharedVerification(SignatureCheck { [known] document, key in known.isValid(document, key) }).check
     }
