@@ -12,17 +12,44 @@ struct FleetControllerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet-controller",
         abstract: "Keeps what the devices of a fleet are told, and what they say.", version: fleetbusVersion,
-        subcommands: [Run.self])
+        subcommands: [Run.self, Backup.self])
 }
 
 extension FleetControllerCommand {
+    struct HomeOptions: ParsableArguments {
+        @Option(help: ArgumentHelp("The fleet's folder; FLEETCTL_HOME if absent.", valueName: "dir"))
+        var home: String?
+
+        func open() throws -> FleetHome {
+            guard let home = home ?? ProcessInfo.processInfo.environment["FLEETCTL_HOME"], !home.isEmpty else {
+                throw ValidationError("name the fleet's folder with --home or FLEETCTL_HOME")
+            }
+            return try FleetHome(opening: home)
+        }
+    }
+
+    struct Backup: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Copy the database as it is at one moment, also while the controller runs.",
+            discussion: """
+                Put back in the place of fleet.db, the copy is what `fleet-controller run --restored` goes on from.
+
+                Example: fleet-controller backup --home /var/lib/fleetbus/demo --out /backup/fleet-2026-11-21.db
+                """)
+
+        @OptionGroup var home: HomeOptions
+        @Option(help: ArgumentHelp("A new file.", valueName: "file"))
+        var out: String
+
+        func run() throws { try FleetStore.backUp(home.open().databasePath, to: out) }
+    }
+
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Run the controller of a fleet until it is told to end (SIGTERM or SIGINT).",
             discussion: "Example: fleet-controller run --home /var/lib/fleetbus/demo")
 
-        @Option(help: ArgumentHelp("The fleet's folder; FLEETCTL_HOME if absent.", valueName: "dir"))
-        var home: String?
+        @OptionGroup var home: HomeOptions
 
         @Flag(help: "The database was put back from a backup: begin a new epoch, and sign every document again.")
         var restored = false
@@ -31,13 +58,11 @@ extension FleetControllerCommand {
         var logLevel = Logger.Level.info
 
         func run() async throws {
-            guard let home = home ?? ProcessInfo.processInfo.environment["FLEETCTL_HOME"], !home.isEmpty else {
-                throw ValidationError("name the fleet's folder with --home or FLEETCTL_HOME")
-            }
+            let home = try home.open()
             LoggingSystem.bootstrap(StreamLogHandler.standardError)
             var logger = Logger(label: "fleet-controller")
             logger.logLevel = logLevel
-            let service = ControllerService(home: try FleetHome(opening: home), isRestoring: restored, logger: logger)
+            let service = ControllerService(home: home, isRestoring: restored, logger: logger)
             let group = ServiceGroup(
                 services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
             try await group.run()

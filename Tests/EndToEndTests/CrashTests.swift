@@ -63,6 +63,10 @@ struct CrashTests {
             _ = try await fleet.startAgent("till-1")
             _ = try await fleet.startApp(app, on: "till-1")
             try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {day: one}}", ["--wait=20s"])
+            let copy = fleet.folder.appendingPathComponent("copy.db")
+            let backedUp = try await run(
+                program(named: "fleet-controller"), ["backup", "--home", fleet.home.path, "--out", copy.path])
+            #expect(backedUp.status == 0 && backedUp.output == "" && backedUp.errors == "", "\(backedUp)")
             await controller.terminate()
             let files = FileManager.default
             // With what is noted of it: only the broker and the device know better.
@@ -86,7 +90,18 @@ struct CrashTests {
             let status = try await within { await stopped.exited() }
             #expect(status != 0)
             #expect(stopped.errors.contains("--restored"), "\(stopped.errors)")
+            // The same of a copy that was made while it ran.
+            for name in databases.dropLast() {
+                try? files.removeItem(at: fleet.home.appendingPathComponent(name))
+            }
+            try files.moveItem(at: copy, to: fleet.home.appendingPathComponent("fleet.db"))
+            let again = try await fleet.startController()
+            #expect(try await within { await again.exited() } != 0)
+            #expect(again.errors.contains("--restored"), "\(again.errors)")
             _ = try await fleet.startController(["--restored"])
+            let history = try await fleet.json(["get", "history"])
+            #expect(history.arrayValue?.contains { $0["new"]?["values"]?["day"] == "one" } == true)
+            #expect(history.arrayValue?.contains { $0["new"]?["values"]?["day"] == "two" } == false)
             try await fleet.apply(app, "all", "{config: {day: three}}", ["--wait=20s"])
             try await fleet.untilReported(app, on: "till-1", "config") {
                 $0["attempt"]?["outcome"]?.stringValue == "applied"

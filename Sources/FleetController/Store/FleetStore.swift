@@ -65,7 +65,7 @@ package final class FleetStore {
     }
 
     /// Once in a process, before its first database. SQLite refuses what comes too late, and works as well without.
-    private static let isSQLiteConfigured = fleetbus_sqlite_without_memory_statistics() == SQLITE_OK
+    static let isSQLiteConfigured = fleetbus_sqlite_without_memory_statistics() == SQLITE_OK
 
     /// Forgets everything, but keeps what was prepared: for many short lives of a store in memory.
     package func empty() throws {
