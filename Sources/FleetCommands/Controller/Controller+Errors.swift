@@ -23,13 +23,18 @@ extension Controller {
         _ cause: RequestExchange.Cause, mayBeDone: Bool, _ verb: Verb, _ home: FleetHome, _ user: User
     ) -> CommandError {
         let doubt = mayBeDone && verb.isChange ? Self.doubt : ""
+        // The first controllers have no answer for what they do not know.
+        let isNew = [.plan, .events].contains(verb)
         return switch cause {
         case .nobodyThere:
             CommandError(
                 .unreachable,
                 "the controller is not running\(doubt)\n"
                     + "Start it with: fleet-controller run --home \(ShellWord.quoted(home.path))")
-        case .noAnswer: CommandError(.unreachable, "the controller does not answer\(doubt)")
+        case .noAnswer:
+            CommandError(
+                .unreachable,
+                "the controller does not answer\(doubt)\(isNew ? ": it may be too old to know this question" : "")")
         case .connectionLost(let why):
             CommandError(.unreachable, "the connection to the broker was lost: \(why)\(doubt)")
         case .unsendable(let why):

@@ -89,7 +89,7 @@ extension ControllerCore {
                 "the fleet knows of keys that this controller's home does not: the broker has a trust document of version"
                     + " \(version), signed by the root key, and the home one of version \(identity.trust.version). The home"
                     + " was put back from a backup that is older than the keys. Put keys/ and trust.json back as they were"
-                    + " last, or make a new key with: fleetctl key rotate", &turn)
+                    + " last, or make a new key with: fleetctl key rotate --withdraw-others", &turn)
         }
         phase.readBack?.isTrustIntact = isIntact
         guard case .serving = phase else { return }

@@ -9,8 +9,11 @@ extension FleetStore {
     /// Nobody else can read the copy. It is whole and on the disk when this returns; when it throws, there is none.
     package static func backUp(_ path: String, to copy: String) throws {
         _ = isSQLiteConfigured
-        try checkFile(path, isExpected: true)
         var info = stat()
+        guard stat(path, &info) == 0 else {
+            throw FleetControllerError(.unusable, "there is no database '\(path)' that could be copied")
+        }
+        try checkFile(path, isExpected: true)
         guard lstat(copy, &info) != 0 else {
             throw FleetControllerError(.unusable, "'\(copy)' is there already: name a new file")
         }
@@ -21,11 +24,11 @@ extension FleetStore {
             Glibc.close(file)
             for name in [temporary, temporary + "-wal", temporary + "-shm", temporary + "-journal"] { unlink(name) }
         }
-        try copyPages(of: path, to: temporary)
+        try copyPages(of: path, to: temporary, called: copy)
         guard fsync(file) == 0, rename(temporary, copy) == 0, syncFolder(of: copy) else { throw unwritable(copy) }
     }
 
-    private static func copyPages(of path: String, to copy: String) throws {
+    private static func copyPages(of path: String, to temporary: String, called copy: String) throws {
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
         configuration.label = "fleet-controller backup"
@@ -34,7 +37,7 @@ extension FleetStore {
             source = try DatabaseQueue(path: path, configuration: configuration)
         } catch let error as DatabaseError { throw explain(error, path) }
         do {
-            let target = try DatabaseQueue(path: copy, configuration: configuration)
+            let target = try DatabaseQueue(path: temporary, configuration: configuration)
             try source.backup(to: target)
             let problem = try target.read { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
             guard problem == "ok" else { throw damaged(path, problem ?? "it cannot be checked") }
@@ -42,8 +45,11 @@ extension FleetStore {
             try target.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = DELETE") }
             try target.close()
         } catch let error as DatabaseError {
-            // A full disk is the copy's; what else there may be wrong with pages came from the database.
-            throw explain(error, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) ? path : copy)
+            // What is wrong with pages has come from the database; all else has happened to the copy.
+            guard [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_BUSY].contains(error.resultCode) else {
+                throw FleetControllerError(.unusable, "writing '\(copy)' failed: SQLite error \(error.resultCode)")
+            }
+            throw explain(error, path)
         }
         try source.close()
     }

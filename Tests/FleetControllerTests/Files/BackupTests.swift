@@ -54,7 +54,7 @@ struct BackupTests {
             let new = folder.appending(path: "new.db").path()
             refused(world.store.path, there.path(), "'\(there.path())' is there already")
             refused(world.store.path, folder.appending(path: "no/new.db").path(), "No such file or directory")
-            refused(folder.appending(path: "other.db").path(), new, "is missing")
+            refused(folder.appending(path: "other.db").path(), new, "there is no database")
             refused(there.path(), new, "'\(there.path())' is damaged, or no database of fleet-controller")
             #expect(try Data(contentsOf: there) == Data("mine".utf8))
             #expect(try names(in: folder) == before)
