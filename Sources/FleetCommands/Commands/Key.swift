@@ -44,7 +44,7 @@ struct KeyRotate: ParsableCommand {
             trust.json up afterwards.
 
             EXAMPLES
-              fleetctl key rotate && systemctl restart fleet-controller
+              fleetctl key rotate
               fleetctl key rotate --withdraw-others           # somebody else may have the old one
             """)
 
@@ -65,8 +65,10 @@ struct KeyWithdraw: ParsableCommand {
         commandName: "withdraw",
         abstract: "Lets devices believe a key no more, from the controller's next start on.",
         discussion: """
+            The controller signs again, at that start, what the key has signed.
+
             EXAMPLE
-              fleetctl key withdraw 0f2a6c7d9b1e4f38 && systemctl restart fleet-controller
+              fleetctl key withdraw 0f2a6c7d9b1e4f38
             """)
 
     @Argument(help: "The key, as `fleetctl key list` names it.", transform: { try KeyID(checking: $0) })
