@@ -571,6 +571,17 @@ struct CommandTests {
         }
     }
 
+    @Test("a list that goes on with itself is an error, and not for ever")
+    func endless() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { _, _ in .success(.object(["events": .array([])]), next: "here") }
+            let result = try await fleet.fleetctl(["get", "events"])
+            #expect(result.status == 4)
+            #expect(result.errors == "fleetctl: the controller's answer to 'events' never comes to an end\n")
+        }
+    }
+
     @Test("output that cannot be written is a failure, unless nobody reads any more")
     func unwritten() async throws {
         try await withFixture { fixture in

@@ -85,6 +85,9 @@ package struct Controller {
                 throw CommandError(.unreachable, "the controller's answer to '\(verb.rawValue)' has no '\(member)'")
             }
             result += elements
+            guard page.next == nil || page.next != request.page else {
+                throw CommandError(.unreachable, "the controller's answer to '\(verb.rawValue)' never comes to an end")
+            }
             request.page = page.next
         } while request.page != nil && result.count < limit
         return Array(result.prefix(limit))

@@ -50,6 +50,10 @@ extension ControllerCore {
                 break
             }
             rows += members.first?.value.arrayValue ?? []
+            guard answer.next == nil || answer.next != request.page else {
+                throw Response.Failure(
+                    .unavailable, "page \(answer.next ?? "") of \(verb.rawValue) goes on with itself")
+            }
             request.page = answer.next
         } while request.page != nil
         return rows
