@@ -564,7 +564,9 @@ struct CommandTests {
             #expect(four.errors == "note: the newest 4 are shown; --limit shows more\n")
             let all = try await numbers(12)
             #expect(all.numbers == Array(3...14) && all.errors == "")
-            for wrong in [["--limit", "0"], ["--since", "yesterday"], ["--kind", "exploded"]] {
+            for wrong in [
+                ["--limit", "0"], ["--limit", "\(Int.max)"], ["--since", "yesterday"], ["--kind", "exploded"],
+            ] {
                 let result = try await fleet.fleetctl(["get", "events"] + wrong)
                 #expect(result.status == 64 && result.errors.contains(wrong[0]), "\(result)")
             }

@@ -284,7 +284,9 @@ struct GetEvents: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit is at least 1") }
+        guard (1...1_000_000_000).contains(limit) else {
+            throw ValidationError("--limit \(limit): expected 1 to 1000000000")
+        }
     }
 
     func run() async throws {
