@@ -33,6 +33,7 @@ let package = Package(
         .library(name: "AppConnect", targets: ["AppConnect"]),
         .library(name: "FleetProtocol", targets: ["FleetProtocol"]),
         .library(name: "Mosquitto", targets: ["Mosquitto"]),
+        .library(name: "FleetBrokerPlugin", type: .dynamic, targets: ["FleetBrokerPlugin"]),
         .executable(name: "fleet-agent", targets: ["fleet-agent"]),
         .executable(name: "fleet-controller", targets: ["fleet-controller"]),
         .executable(name: "fleet-sim", targets: ["fleet-sim"]),
@@ -55,6 +56,13 @@ let package = Package(
         .target(name: "Mosquitto", dependencies: ["CMosquitto"], swiftSettings: settings),
         .target(name: "FleetProtocol", dependencies: [.crypto], swiftSettings: settings),
 
+        // The broker
+        .systemLibrary(name: "CMosquittoBroker", providers: [.apt(["mosquitto-dev"])]),
+        .target(name: "BrokerGuard", dependencies: ["FleetProtocol"], swiftSettings: settings),
+        .target(
+            name: "FleetBrokerPlugin", dependencies: ["BrokerGuard", "CMosquittoBroker", "FleetProtocol"],
+            swiftSettings: settings),
+
         // The device
         .target(name: "AppConnect", dependencies: ["FleetProtocol", .logging], swiftSettings: settings),
         .target(
@@ -75,7 +83,8 @@ let package = Package(
         // The controller and its operators
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
-            name: "FleetHome", dependencies: ["FleetProtocol", .crypto, .cryptoExtras], swiftSettings: settings),
+            name: "FleetHome", dependencies: ["BrokerGuard", "FleetProtocol", .crypto, .cryptoExtras],
+            swiftSettings: settings),
         .target(
             name: "FleetController",
             dependencies: ["CSQLite", "FleetProtocol", "FleetHome", "Mosquitto", .grdb, .logging, .serviceLifecycle],
@@ -110,6 +119,8 @@ let package = Package(
         .target(name: "TestSupport", dependencies: [.grdb], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "MosquittoTests", dependencies: ["Mosquitto", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "FleetProtocolTests", dependencies: ["FleetProtocol"], swiftSettings: settings),
+        .testTarget(
+            name: "BrokerGuardTests", dependencies: ["BrokerGuard", "FleetProtocol"], swiftSettings: settings),
         .testTarget(
             name: "AppConnectTests", dependencies: ["AppConnect", "FleetProtocol", "TestSupport", .logging],
             swiftSettings: settings),

@@ -32,7 +32,7 @@ package struct Fleetctl: AsyncParsableCommand {
               130 applied, and interrupted during --wait
             """, version: fleetbusVersion,
         subcommands: [
-            Init.self, Enroll.self, Device.self, UserCommand.self, Key.self, Group.self, Apply.self,
+            Init.self, Broker.self, Enroll.self, Device.self, UserCommand.self, Key.self, Group.self, Apply.self,
             Delete.self, Get.self, StatusCommand.self, Watch.self,
         ])
 

@@ -8,15 +8,18 @@ extension FleetHome {
     ///   - brokerUser: As whom Mosquitto will run when root starts it (`mosquitto` if nil). Without effect for any other
     ///     caller, whose broker runs as the caller.
     ///   - listen: The address that the broker listens on; loopback unless told otherwise.
+    ///   - guardLibrary: The plugin that is to guard the broker. If that runs as another user than the caller, it gets a
+    ///     copy that it can read. With nil, Mosquitto's ACL file says who may do what.
     /// - Throws: when there is a fleet already, or the broker's user could not reach its files.
     @discardableResult
     package static func create(
         at path: String, fleet: FleetID, host: String = "127.0.0.1", port: UInt16 = 1883,
-        listen: String = "127.0.0.1", brokerUser: String? = nil, tls: HomeContext.TLS? = nil
+        listen: String = "127.0.0.1", brokerUser: String? = nil, tls: HomeContext.TLS? = nil,
+        guardLibrary: String? = nil
     ) throws -> FleetHome {
         let folder = Folder(path)
         let tlsFiles = tls.map { [$0.authority, $0.certificate ?? "", $0.key ?? ""] } ?? []
-        for text in [folder.path, host, listen] + tlsFiles {
+        for text in [folder.path, host, listen] + tlsFiles + [guardLibrary].compactMap({ $0 }) {
             guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw FleetHomeError(
                     .malformed, "'\(Text.printable(text))' cannot stand in Mosquitto's configuration",
@@ -35,7 +38,7 @@ extension FleetHome {
                 .wrongOwner, "\(closed) cannot be entered by \(user), as whom the broker will run",
                 remedy: "choose a folder elsewhere, such as /var/lib/fleetbus/\(fleet), or another --broker-user")
         }
-        let home = FleetHome(
+        var home = FleetHome(
             path: folder.path,
             context: HomeContext(
                 fleet: fleet, uuid: .random(), host: host, port: port, listen: listen, brokerUser: user,
@@ -44,7 +47,7 @@ extension FleetHome {
                         authority: Folder($0.authority).path, certificate: $0.certificate.map { Folder($0).path },
                         key: $0.key.map { Folder($0).path })
                 }))
-        try home.fill()
+        try home.fill(guardLibrary)
         return home
     }
 
@@ -56,7 +59,7 @@ extension FleetHome {
         return [tls.authority, tls.certificate, tls.key].compactMap { $0 }.filter { !account.canRead($0) }
     }
 
-    private func fill() throws {
+    private mutating func fill(_ guardLibrary: String?) throws {
         try folder.make()
         for folder in [keyFolder, credentialFolder, deviceFolder] { try folder.make() }
         let root = try SigningKey()
@@ -67,6 +70,8 @@ extension FleetHome {
             fleet: context.uuid, fleetID: context.fleet, version: 1, issuedAt: .now(), keys: [signing.publicKey])
         let signed = try SignedDocument(signing: trust.json, as: .trust, with: root)
         try folder.write(signed.wire, to: "trust.json")
+        try makeBrokerFolder()
+        if let guardLibrary { context.guardLibrary = try installGuard(guardLibrary) }
         try writeBrokerConfiguration()
         try addUser(.controller)
         try addUser(.operator(Name(unchecked: "admin")))

@@ -6,13 +6,13 @@ import Glibc
 ///
 /// ```
 /// fleet.json  trust.json  fleet.db  controller.lock  changes.lock
-/// keys/{root,signing}.key   credentials/USER   devices/ID.json   broker/{mosquitto.conf,passwd,acl,data/}
+/// keys/{root,signing}.key   credentials/USER   devices/ID.json   broker/{mosquitto.conf,passwd,acl,guard.so,data/}
 /// ```
 /// Every file is replaced as a whole; changes of several processes wait for each other. The folder belongs to one user of
 /// the system, who alone can read it; the broker's user, if another, can enter `broker/`.
 package struct FleetHome: Sendable {
     package let path: String
-    package let context: HomeContext
+    package internal(set) var context: HomeContext
 
     /// Opens a fleet's folder, and says what is wrong with it, if anything is.
     package init(opening path: String) throws {

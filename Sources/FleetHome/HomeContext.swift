@@ -28,12 +28,14 @@ package struct HomeContext: Hashable, Sendable {
     /// As whom the broker runs when root starts it; nil for the caller.
     package let brokerUser: String?
     package var tls: TLS?
+    /// The plugin that guards the broker, by absolute path; nil where Mosquitto's ACL file says who may do what.
+    package var guardLibrary: String?
     /// Whose folder this is, if it is not the fleet's own: it has this user's password, and none of the fleet's keys.
     package let holder: User?
 
     package init(
         fleet: FleetID, uuid: RandomID, host: String, port: UInt16, listen: String, brokerUser: String?, tls: TLS?,
-        holder: User? = nil
+        guardLibrary: String? = nil, holder: User? = nil
     ) {
         self.fleet = fleet
         self.uuid = uuid
@@ -42,6 +44,7 @@ package struct HomeContext: Hashable, Sendable {
         self.listen = listen
         self.brokerUser = brokerUser
         self.tls = tls
+        self.guardLibrary = guardLibrary
         self.holder = holder
     }
 
@@ -63,6 +66,7 @@ extension HomeContext: JSONCodable {
         var listen: String?
         var brokerUser: String?
         var tls: TLS?
+        var guardLibrary: String?
         var holder: String?
         try reader.object { name, value in
             switch name {
@@ -74,6 +78,7 @@ extension HomeContext: JSONCodable {
             case "listen": listen = try value.string(limit: 255)
             case "brokerUser": brokerUser = try value.string(limit: 255)
             case "tls": tls = try value.value()
+            case "guard": guardLibrary = try value.string()
             case "holder": holder = try value.string(limit: 128)
             default: break
             }
@@ -88,7 +93,7 @@ extension HomeContext: JSONCodable {
         self.init(
             fleet: try required(fleet, "fleet"), uuid: try required(uuid, "uuid"), host: knownHost,
             port: UInt16(clamping: try required(port, "port")), listen: listen ?? knownHost, brokerUser: brokerUser,
-            tls: tls, holder: user)
+            tls: tls, guardLibrary: guardLibrary, holder: user)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -101,6 +106,7 @@ extension HomeContext: JSONCodable {
             writer.member("listen", listen)
             writer.member("brokerUser", ifPresent: brokerUser)
             writer.member("tls", ifPresent: tls)
+            writer.member("guard", ifPresent: guardLibrary)
             writer.member("holder", ifPresent: holder?.text)
         }
     }

@@ -81,6 +81,66 @@ struct BrokerTests {
         }
     }
 
+    @Test("loads the guard, also as another user, who gets a copy that it can read", arguments: BrokerUser.allCases)
+    func guarded(user: BrokerUser) async throws {
+        guard user.canBeTried else { return }
+        try await withFixture { fixture in
+            let folder = try fixture.temporaryFolder()
+            chmod(folder.path, 0o755)
+            let library = try productsFolder().appendingPathComponent("libFleetBrokerPlugin.so").path
+            var home = try FleetHome.create(
+                at: folder.path + "/home", fleet: FleetID(unchecked: "demo"), port: try freePort(),
+                brokerUser: user == .mosquitto ? "mosquitto" : "root", guardLibrary: library)
+            let installed = try #require(home.context.guardLibrary)
+            #expect(installed == (user == .mosquitto ? home.path + "/broker/guard.so" : library))
+            let broker = TestBroker(
+                configuration: URL(fileURLWithPath: home.brokerConfigurationPath), port: home.context.port)
+            try await broker.start()
+            fixture.onEnd { await broker.stop() }
+            let controller = try client(fixture, home, try home.credentials(for: .controller))
+            try await controller.connect()
+            let trust = try home.trust().wire
+            let unsigned = try await controller.publish("{}", to: "\(Self.prefix)/desired/all/a/auth", retain: true)
+            #expect(unsigned == .notAuthorized)
+            let signed = try await controller.publish(
+                trust, to: "\(Self.prefix)/desired/all/_fleet/trust", retain: true)
+            #expect(!signed.isError)
+            try await until("the refusal in the broker's log") {
+                broker.log.contains(
+                    "fleetbus guard: refused @controller publishing to \(Self.prefix)/desired/all/a/auth")
+            }
+            await controller.close()
+
+            // Without it again: what stood there is kept, and the broker starts with the ACL file.
+            let before = try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8)
+            try home.configureBroker(guardLibrary: nil)
+            #expect(try String(contentsOfFile: home.brokerConfigurationPath + ".old", encoding: .utf8) == before)
+            let again = try FleetHome(opening: home.path)
+            #expect(again.context.guardLibrary == nil)
+            try await broker.restart()
+            let free = try client(fixture, again, try again.credentials(for: .controller))
+            try await free.connect()
+            #expect(try await free.publish("{}", to: "\(Self.prefix)/desired/all/a/auth").isError == false)
+            try home.configureBroker(guardLibrary: library)
+            #expect(try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8) == before)
+        }
+    }
+
+    @Test("a guard that cannot be one is refused before anything is written")
+    func noGuard() async throws {
+        try await withTemporaryFolder { folder in
+            let text = folder.appendingPathComponent("guard.so")
+            try Data("text".utf8).write(to: text)
+            var home = try HomeTests.makeHome(in: folder)
+            let before = try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8)
+            for (library, reason) in [(text.path, "no plugin"), (folder.path + "/none.so", "is missing")] {
+                let error = #expect(throws: FleetHomeError.self) { try home.configureBroker(guardLibrary: library) }
+                #expect("\(try #require(error))".contains(reason))
+                #expect(try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8) == before)
+            }
+        }
+    }
+
     @Test("a removed user is thrown off")
     func removal() async throws {
         try await withFixture { fixture in

@@ -35,6 +35,7 @@ struct Init: ParsableCommand {
     @Option(help: ArgumentHelp("Who vouches for the broker (PEM).", valueName: "file")) var tlsCA: String?
     @Option(help: ArgumentHelp("The broker's certificate (PEM).", valueName: "file")) var tlsCertificate: String?
     @Option(help: ArgumentHelp("The broker's key (PEM).", valueName: "file")) var tlsKey: String?
+    @OptionGroup var broker: GuardOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -76,7 +77,8 @@ struct Init: ParsableCommand {
             tls = HomeContext.TLS(authority: tlsCA, certificate: tlsCertificate, key: tlsKey)
         }
         let made = try FleetHome.create(
-            at: path, fleet: id, host: host, port: port, listen: listen, brokerUser: brokerUser, tls: tls)
+            at: path, fleet: id, host: host, port: port, listen: listen, brokerUser: brokerUser, tls: tls,
+            guardLibrary: try broker.library)
         warn(of: made)
         try output.show(Self.report(made))
     }
@@ -133,6 +135,7 @@ struct Init: ParsableCommand {
                 "uuid": .string(home.context.uuid.text), "host": .string(home.context.host),
                 "port": .integer(Int64(home.context.port)),
                 "brokerConfiguration": .string(home.brokerConfigurationPath),
+                "guard": home.context.guardLibrary.map(JSONValue.string) ?? .null,
             ]),
             table: [
                 "Fleet \(home.context.fleet) is made in \(home.path); back its keys/ up.", "",

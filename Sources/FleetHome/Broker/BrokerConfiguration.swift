@@ -1,10 +1,12 @@
+import BrokerGuard
 import FleetProtocol
 
 /// The `mosquitto.conf` of a fleet.
 struct BrokerConfiguration: Hashable, Sendable {
     let text: String
 
-    init(context: HomeContext, folder: String, data: String) {
+    /// - Parameter root: The key that the guard believes about keys.
+    init(context: HomeContext, root: VerifyingKey, folder: String, data: String) {
         var lines = [
             "# The broker of fleet \(context.fleet). Made by fleetctl init.",
             "",
@@ -23,7 +25,15 @@ struct BrokerConfiguration: Hashable, Sendable {
             "# Nobody without a password, nobody without rights.",
             "allow_anonymous false",
             "password_file \(folder)/passwd",
-            "acl_file \(folder)/acl",
+        ]
+        if let library = context.guardLibrary {
+            lines += ["plugin \(library)"]
+            lines += GuardConfiguration(fleet: context.fleet, uuid: context.uuid, root: root).options
+                .map { "plugin_opt_\($0.name) \($0.value)" }
+        } else {
+            lines += ["acl_file \(folder)/acl"]
+        }
+        lines += [
             "allow_zero_length_clientid false",
             "",
             "# Desired state and reports are retained messages. What a killed broker loses (everything since the last save),",

@@ -105,7 +105,7 @@ extension FleetHome {
             text: String(decoding: try brokerFolder.read("passwd", limit: 64 << 20), as: UTF8.self))
     }
 
-    func writeBrokerConfiguration() throws {
+    func makeBrokerFolder() throws {
         let owner = try brokerOwner()
         if let owner {
             // The broker's user must reach its files, and nothing else of the home.
@@ -115,10 +115,71 @@ extension FleetHome {
             try brokerFolder.make()
         }
         try dataFolder.make(owner: owner)
-        let text = BrokerConfiguration(context: context, folder: brokerFolder.path, data: dataFolder.path).text
-        try brokerFolder.write(
-            Array(text.utf8), to: "mosquitto.conf", mode: owner == nil ? 0o600 : 0o640,
-            owner: owner.map { (geteuid(), $0.gid) })
+    }
+
+    /// Writes the broker's configuration anew, for its next start. What stood there before is kept beside it, with `.old`
+    /// behind its name.
+    ///
+    /// - Parameter guardLibrary: As with ``create(at:fleet:host:port:listen:brokerUser:tls:guardLibrary:)``.
+    package mutating func configureBroker(guardLibrary: String?) throws {
+        var home = self
+        try changing {
+            home.context.guardLibrary = try guardLibrary.map { try home.installGuard($0) }
+            try home.writeBrokerConfiguration()
+            try home.folder.write(home.context, to: "fleet.json")
+        }
+        self = home
+    }
+
+    func writeBrokerConfiguration() throws {
+        let owner = try brokerOwner()
+        let text = BrokerConfiguration(
+            context: context, root: try rootKey().publicKey, folder: brokerFolder.path, data: dataFolder.path
+        ).text
+        func write(_ bytes: [UInt8], to name: String) throws {
+            try brokerFolder.write(
+                bytes, to: name, mode: owner == nil ? 0o600 : 0o640, owner: owner.map { (geteuid(), $0.gid) })
+        }
+        let name = "mosquitto.conf"
+        if brokerFolder.exists(name) {
+            let old = try brokerFolder.read(name, limit: 1 << 20)
+            guard old != Array(text.utf8) else { return }
+            try write(old, to: name + ".old")
+        }
+        try write(Array(text.utf8), to: name)
+    }
+
+    /// Puts the guard where the broker can load it.
+    ///
+    /// - Returns: Its path for the broker's configuration.
+    func installGuard(_ library: String) throws -> String {
+        let file = Folder(library)
+        let slash = file.path.lastIndex(of: "/") ?? file.path.startIndex
+        let (folder, name) = (Folder(String(file.path[..<slash])), String(file.path[file.path.index(after: slash)...]))
+        let bytes = try folder.read(
+            name, limit: 256 << 20, remedy: "build it with `swift build --product FleetBrokerPlugin`")
+        guard bytes.starts(with: [0x7F] + Array("ELF".utf8)) else {
+            throw FleetHomeError(
+                .malformed, "\(file.path) is no plugin that Mosquitto could load",
+                remedy: "name the libFleetBrokerPlugin.so that was built with this fleetctl")
+        }
+        // The broker's user may not be able to enter the folder of the caller's that it was built in.
+        guard let owner = try brokerOwner(), owner.uid != geteuid() else { return file.path }
+        try brokerFolder.write(bytes, to: Self.guardName, mode: 0o640, owner: (geteuid(), owner.gid))
+        return brokerFolder.path(of: Self.guardName)
+    }
+
+    private static let guardName = "guard.so"
+
+    /// The guard that was built or installed with this program, if it is there.
+    package static var ownGuardLibrary: String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = readlink("/proc/self/exe", &buffer, buffer.count)
+        guard length > 0 else { return nil }
+        let program = String(decoding: buffer[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+        guard let slash = program.lastIndex(of: "/") else { return nil }
+        return ["", "/../lib/fleetbus"].map { "\(program[..<slash])\($0)/libFleetBrokerPlugin.so" }
+            .first { access($0, R_OK) == 0 }
     }
 
     /// The user who must be able to read the broker's files; nil for the caller.

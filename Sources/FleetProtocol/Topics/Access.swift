@@ -2,6 +2,14 @@
 package struct Access: Hashable, Sendable {
     package enum Direction: Hashable, Sendable { case publish, read }
 
+    /// What users of one kind have in common.
+    package enum Role: Int, CaseIterable, Hashable, Sendable { case device, controller, `operator`, viewer, bridge }
+
+    /// Stands in a pattern for the user's own name, as in an ACL file of Mosquitto.
+    package static let ownName: Character = "\u{1}"
+    /// Stands in a pattern for each group of the device.
+    package static let ownGroup: Character = "\u{2}"
+
     package let direction: Direction
     /// The topic or filter, behind the fleet's prefix unless it is one of the broker's own.
     package let pattern: String
@@ -18,8 +26,33 @@ package struct Access: Hashable, Sendable {
     /// The rights of one user. A device's groups are given by who knows them; `nil` stands for every group, where the
     /// membership is not known (an ACL file).
     package static func rules(for user: User, groups: [GroupID]? = nil) -> [Access] {
-        switch user {
-        case .device(let id): device(id.text, groups: groups)
+        table(of: user.role).flatMap { $0.filled(user.text, groups: groups) }
+    }
+
+    /// The rights of every device, with `%u` where its user name stands: for the patterns of an ACL file.
+    package static let devicePatterns = table(of: .device).flatMap { $0.filled("%u", groups: nil) }
+
+    private func filled(_ name: String, groups: [GroupID]?) -> [Access] {
+        let own = pattern.split(separator: Self.ownName, omittingEmptySubsequences: false).joined(separator: name)
+        let parts = own.split(separator: Self.ownGroup, omittingEmptySubsequences: false)
+        guard parts.count > 1 else { return [Access(direction, own, isBrokerTopic: isBrokerTopic)] }
+        return (groups.map { $0.map(\.text) } ?? ["+"])
+            .map { Access(direction, parts.joined(separator: $0), isBrokerTopic: isBrokerTopic) }
+    }
+
+    /// The rights of all users of a kind, with ``ownName`` and ``ownGroup`` in them.
+    package static func table(of role: Role) -> [Access] {
+        switch role {
+        case .device:
+            [
+                Access(.publish, "reply/\(ownName)/#"), Access(.publish, "presence/\(ownName)"),
+                Access(.publish, "control/barrier/\(ownName)"),
+                Access(.read, "desired/all/#"), Access(.read, "desired/device/\(ownName)/#"),
+                Access(.read, "desired/group/\(ownGroup)/#"),
+                Access(.read, "presence/\(ownName)"), Access(.read, "presence/@controller"),
+                Access(.read, "control/heartbeat"), Access(.read, "control/hello/\(ownName)"),
+                Access(.read, "control/received/\(ownName)"), Access(.read, "control/barrier/\(ownName)"),
+            ]
         case .controller:
             [
                 Access(.publish, "desired/#"), Access(.publish, "control/heartbeat"),
@@ -30,33 +63,27 @@ package struct Access: Hashable, Sendable {
                 Access(.publish, "reply/#"), Access(.publish, "presence/#"),
                 Access(.read, "#"),
             ]
-        case .operator: person(user) + [Access(.read, "$SYS/#", isBrokerTopic: true)]
-        case .viewer: person(user)
+        case .operator: person + [Access(.read, "$SYS/#", isBrokerTopic: true)]
+        case .viewer: person
         case .bridge: [Access(.read, "desired/#"), Access(.read, "control/heartbeat")]
         }
     }
 
-    /// The rights of every device, with `%u` where its user name stands: for the patterns of an ACL file.
-    package static let devicePatterns = device("%u", groups: nil)
+    private static let person = [
+        Access(.publish, "control/request/\(ownName)/+"), Access(.publish, "control/barrier/\(ownName)"),
+        Access(.read, "control/response/\(ownName)/+"), Access(.read, "reply/#"), Access(.read, "presence/#"),
+        Access(.read, "control/heartbeat"), Access(.read, "control/barrier/\(ownName)"),
+    ]
+}
 
-    private static func device(_ id: String, groups: [GroupID]?) -> [Access] {
-        let groupFilters = groups.map { $0.map { "desired/group/\($0)/#" } } ?? ["desired/group/#"]
-        return [
-            Access(.publish, "reply/\(id)/#"), Access(.publish, "presence/\(id)"),
-            Access(.publish, "control/barrier/\(id)"),
-            Access(.read, "desired/all/#"), Access(.read, "desired/device/\(id)/#"),
-        ] + groupFilters.map { Access(.read, $0) } + [
-            Access(.read, "presence/\(id)"), Access(.read, "presence/@controller"),
-            Access(.read, "control/heartbeat"), Access(.read, "control/hello/\(id)"),
-            Access(.read, "control/received/\(id)"), Access(.read, "control/barrier/\(id)"),
-        ]
-    }
-
-    private static func person(_ user: User) -> [Access] {
-        [
-            Access(.publish, "control/request/\(user.text)/+"), Access(.publish, "control/barrier/\(user.text)"),
-            Access(.read, "control/response/\(user.text)/+"), Access(.read, "reply/#"), Access(.read, "presence/#"),
-            Access(.read, "control/heartbeat"), Access(.read, "control/barrier/\(user.text)"),
-        ]
+extension User {
+    package var role: Access.Role {
+        switch self {
+        case .device: .device
+        case .controller: .controller
+        case .operator: .operator
+        case .viewer: .viewer
+        case .bridge: .bridge
+        }
     }
 }

@@ -112,13 +112,14 @@ package enum Address: Hashable, Sendable {
     /// Parses what ``path`` prints, and nothing else.
     package init?(path: String) {
         var path = path
-        guard
-            let address = path.withUTF8({ bytes -> Address? in
-                var levels = TopicLevels(bytes)
-                return Address(&levels)
-            })
-        else { return nil }
+        guard let address = path.withUTF8({ Address(path: $0) }) else { return nil }
         self = address
+    }
+
+    /// As above, from memory that the caller keeps alive for the call.
+    package init?(path: UnsafeBufferPointer<UInt8>) {
+        var levels = TopicLevels(path)
+        self.init(&levels)
     }
 
     private init?(_ levels: inout TopicLevels) {

@@ -49,7 +49,7 @@ final class ChaosFleet {
         }
         home = try FleetHome.create(
             at: folder + "/home", fleet: FleetID(unchecked: "chaos"), port: try Loopback.freePort(),
-            listen: Self.brokerHost, brokerUser: NSUserName())
+            listen: Self.brokerHost, brokerUser: NSUserName(), guardLibrary: FleetHome.ownGuardLibrary)
     }
 
     /// Enrols the devices, and lays the ways.

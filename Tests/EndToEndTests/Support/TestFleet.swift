@@ -10,15 +10,17 @@ final class TestFleet: Sendable {
     let home: URL
     let port: UInt16
 
-    init(_ fixture: Fixture) async throws {
+    /// - Parameter options: More arguments of `fleetctl init`.
+    init(_ fixture: Fixture, _ options: [String] = []) async throws {
         self.fixture = fixture
         folder = try fixture.temporaryFolder()
         home = folder.appendingPathComponent("home")
         port = try freePort()
         let user = try await run(URL(fileURLWithPath: "/usr/bin/id"), ["-un"]).output
-        try await fleetctl([
-            "init", home.path, "--fleet", "demo", "--port", "\(port)", "--broker-user", user,
-        ])
+        try await fleetctl(
+            [
+                "init", home.path, "--fleet", "demo", "--port", "\(port)", "--broker-user", user,
+            ] + options)
     }
 
     // MARK: Processes

@@ -1,0 +1,77 @@
+import FleetProtocol
+
+extension Guard {
+    /// A device's messages are of the kinds that there are, of their form and size, and not too many.
+    mutating func checkDevice(_ message: Message, _ client: Client, now: Int64) throws {
+        guard let name = PackedName(client.user), let path = path(of: message.topic) else { return }
+        guard devices[name, default: KnownDevice()].rate.admits(at: now) else {
+            throw FleetProtocolError(
+                .tooLarge, "more than \(Rate.burst) messages at once, or \(Rate.perSecond) a second for long")
+        }
+        switch Address(path: path) {
+        case .reply(_, let app, .status)?:
+            try message.checkKept(limit: Status.maximumSize)
+            try checkOwner(message, client, app)
+            guard devices[name, default: KnownDevice()].apps.admit(app) else {
+                throw FleetProtocolError(.tooLarge, "statuses of more than \(Presence.maximumApps) apps")
+            }
+        case .reply(_, let app, .event)?, .reply(_, let app, .logLevel)?:
+            try message.checkFleeting(limit: AppEvent.maximumSize)
+            try checkOwner(message, client, app)
+        case .presence?:
+            try message.checkKept(limit: Presence.maximumSize)
+            try message.checkObject()
+        case .barrier?:
+            try message.checkFleeting(limit: 1_024)
+        default:
+            throw FleetProtocolError(.mismatch, "no device says anything there")
+        }
+    }
+
+    /// What a reply says of itself must be what its topic says.
+    private func checkOwner(_ message: Message, _ client: Client, _ app: AppID) throws {
+        var device: String?
+        var named: String?
+        try JSONReader.read(message.payload, limit: Status.maximumSize) { reader in
+            try reader.object { name, value in
+                switch name {
+                case "device": device = try value.string()
+                case "app": named = try value.string()
+                default: break
+                }
+            }
+        }
+        let user = String(decoding: client.user, as: UTF8.self)
+        guard try required(device, "device") == user else {
+            throw FleetProtocolError(.mismatch, "it speaks for another device", at: "device")
+        }
+        guard try required(named, "app") == app.text else {
+            throw FleetProtocolError(.mismatch, "it speaks for another app than its topic", at: "app")
+        }
+    }
+}
+
+extension Guard.Message {
+    /// What is state is retained, and never empty: that would clear it.
+    func checkKept(limit: Int) throws {
+        guard isRetained else { throw FleetProtocolError(.mismatch, "what is state must be retained") }
+        guard !payload.isEmpty else { throw FleetProtocolError(.mismatch, "only the controller clears it") }
+        try checkSize(limit)
+    }
+
+    /// What is said once must not be retained: it would be said again to everyone who comes.
+    func checkFleeting(limit: Int) throws {
+        guard !isRetained else { throw FleetProtocolError(.mismatch, "what is said once must not be retained") }
+        try checkSize(limit)
+    }
+
+    private func checkSize(_ limit: Int) throws {
+        guard payload.count <= limit else {
+            throw FleetProtocolError(.tooLarge, "\(payload.count) bytes, where at most \(limit) are allowed")
+        }
+    }
+
+    func checkObject() throws {
+        try JSONReader.read(payload, limit: payload.count) { reader in try reader.object { _, _ in } }
+    }
+}

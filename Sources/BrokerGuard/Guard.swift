@@ -1,0 +1,111 @@
+import FleetProtocol
+
+/// Decides who may connect with which client id, and publish, read and subscribe to what: what a broker's ACL file says,
+/// and what none can say. A broker asks it for each message, so nothing here is a `String` that need not be.
+///
+/// It remembers what signed documents have shown it, whether published or on their way to a reader: the keys that count and
+/// the groups of devices. So it knows them again after a restart, from the broker's own retained messages, before anybody
+/// needs them. It says no where it does not know.
+package struct Guard: Sendable {
+    /// A message: bytes that the caller keeps alive for the call.
+    package struct Message {
+        let topic: UnsafeBufferPointer<UInt8>
+        let payload: UnsafeBufferPointer<UInt8>
+        let isRetained: Bool
+
+        package init(topic: UnsafeBufferPointer<UInt8>, payload: UnsafeBufferPointer<UInt8>, isRetained: Bool) {
+            self.topic = topic
+            self.payload = payload
+            self.isRetained = isRetained
+        }
+    }
+
+    let configuration: GuardConfiguration
+    let prefix: [UInt8]
+    private let tables: [(publish: RightsTable, read: RightsTable)]
+    var keys = KnownKeys()
+    var devices: [PackedName: KnownDevice] = [:]
+
+    package init(_ configuration: GuardConfiguration) {
+        self.configuration = configuration
+        prefix = Array(Address.prefix(of: configuration.fleet).utf8)
+        tables = Access.Role.allCases.map {
+            (RightsTable($0, .publish, in: configuration.fleet), RightsTable($0, .read, in: configuration.fleet))
+        }
+    }
+
+    /// The right to connect, beside a right password: the client id must be the user's own.
+    package func refusalToConnect(_ client: Client) -> Refusal? {
+        guard let role = client.role else { return .noUser }
+        return client.hasOwnID(role) ? nil : .foreignID
+    }
+
+    /// Whether a message may be delivered.
+    package mutating func mayRead(_ message: Message, _ client: Client) -> Bool {
+        guard let role = client.role, client.hasOwnID(role),
+            covers(message.topic, isFilter: false, .read, role, client)
+        else { return false }
+        learn(from: message, readBy: role)
+        return true
+    }
+
+    /// The right to subscribe: everything that the filter stands for must be readable. To groups only once those of the
+    /// device are known: it asks again when it is refused, but would not be shown again what it may not read yet.
+    package func refusalToSubscribe(to filter: UnsafeBufferPointer<UInt8>, _ client: Client) -> Refusal? {
+        guard let role = client.role else { return .noUser }
+        guard client.hasOwnID(role) else { return .foreignID }
+        return covers(filter, isFilter: true, .read, role, client) ? nil : Refusal("it may not read all of that")
+    }
+
+    /// The right to publish, by topic, content and rate; also for wills.
+    ///
+    /// - Parameter now: Milliseconds of a clock that does not jump.
+    package mutating func refusalToPublish(_ message: Message, _ client: Client, now: Int64) -> Refusal? {
+        guard let role = client.role else { return .noUser }
+        guard client.hasOwnID(role) else { return .foreignID }
+        guard covers(message.topic, isFilter: false, .publish, role, client) else {
+            return Refusal("it may not publish there")
+        }
+        do {
+            switch role {
+            case .device: try checkDevice(message, client, now: now)
+            case .controller: try checkController(message)
+            case .operator, .viewer: try message.checkFleeting(limit: Request.maximumSize)
+            case .bridge: break
+            }
+            return nil
+        } catch let error as FleetProtocolError {
+            return Refusal("\(error)")
+        } catch {
+            return Refusal("it cannot be read: \(error)")
+        }
+    }
+
+    private func covers(
+        _ topic: UnsafeBufferPointer<UInt8>, isFilter: Bool, _ direction: Access.Direction, _ role: Access.Role,
+        _ client: Client
+    ) -> Bool {
+        let both = tables[role.rawValue]
+        let table = direction == .read ? both.read : both.publish
+        return table.covers(topic, isFilter: isFilter, own: client.user) { group in
+            guard let name = PackedName(client.user), let device = devices[name], device.membership != nil else {
+                return false
+            }
+            // Whoever was a member until now still subscribes; nothing of the group is delivered.
+            if isFilter { return group.isIdentifier(from: 0) }
+            return PackedName(group).map(device.groups.contains) ?? false
+        }
+    }
+
+    /// What stands behind the fleet's prefix, if that is what a topic begins with.
+    func path(of topic: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
+        guard topic.count > prefix.count else { return nil }
+        for index in 0..<prefix.count where topic[index] != prefix[index] { return nil }
+        return UnsafeBufferPointer(rebasing: topic[prefix.count...])
+    }
+}
+
+extension Refusal {
+    static let noUser = Refusal("this is no user of the fleet")
+    static let foreignID = Refusal("its client id is not its user name")
+}
