@@ -61,7 +61,12 @@ let package = Package(
         .target(name: "BrokerGuard", dependencies: ["FleetProtocol"], swiftSettings: settings),
         .target(
             name: "FleetBrokerPlugin", dependencies: ["BrokerGuard", "CMosquittoBroker", "FleetProtocol"],
-            swiftSettings: settings),
+            swiftSettings: settings,
+            // It carries Swift's runtime: the broker's host, and the user as whom that runs, need none. No build option links
+            // a library so, and --static-swift-stdlib alone links none at all. The three are what Foundation's part of the
+            // runtime needs in turn. No other product depends on this target, so that others can depend on this package.
+            linkerSettings: [.unsafeFlags(["-static-stdlib"])]
+                + ["_FoundationCollections", "_FoundationCShims", "swiftSynchronization"].map { .linkedLibrary($0) }),
 
         // The device
         .target(name: "AppConnect", dependencies: ["FleetProtocol", .logging], swiftSettings: settings),
