@@ -112,7 +112,8 @@ let package = Package(
         .target(
             name: "FleetSimulator",
             dependencies: [
-                "AppConnect", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol",
+                "AppConnect", "BrokerGuard", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome",
+                "FleetProtocol",
                 "Mosquitto", .argumentParser, .grdb, .logging,
             ],
             swiftSettings: settings),

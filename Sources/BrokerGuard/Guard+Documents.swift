@@ -80,7 +80,7 @@ extension Guard {
         let wire = Array(payload)
         let signed = try SignedDocument(wire: wire)
         let document = try TrustDocument(json: signed.payload, limit: SignedDocument.maximumSize)
-        guard signed.kind == .trust, signed.isSigned(by: configuration.root) else {
+        guard signed.kind == .trust, isSigned(signed, configuration.root) else {
             throw FleetProtocolError(.signature, "the fleet's root key has not signed it")
         }
         guard document.fleet == configuration.uuid, document.topic == Address.trust.topic(in: configuration.fleet)
@@ -102,7 +102,7 @@ extension Guard {
         guard let key = document.key(signed.keyID) else {
             throw FleetProtocolError(.unknownKey, "the key \(signed.keyID) does not count")
         }
-        guard signed.kind == .desired, signed.isSigned(by: key) else {
+        guard signed.kind == .desired, isSigned(signed, key) else {
             throw FleetProtocolError(.signature, "the signature does not fit")
         }
         let head = try Head(signed.payload)

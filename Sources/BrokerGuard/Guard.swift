@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// Decides who may connect with which client id, and publish, read and subscribe to what: what a broker's ACL file says,
 /// and what none can say. A broker asks it for each message, so nothing here is a `String` that need not be.
@@ -9,7 +9,7 @@ import FleetProtocol
 package struct Guard: Sendable {
     /// A message: bytes that the caller keeps alive for the call.
     package struct Message {
-        let topic: UnsafeBufferPointer<UInt8>
+        package let topic: UnsafeBufferPointer<UInt8>
         let payload: UnsafeBufferPointer<UInt8>
         let isRetained: Bool
 
@@ -22,12 +22,18 @@ package struct Guard: Sendable {
 
     let configuration: GuardConfiguration
     let prefix: [UInt8]
+    let isSigned: @Sendable (SignedDocument, VerifyingKey) -> Bool
     private let tables: [(publish: RightsTable, read: RightsTable)]
     var keys = KnownKeys()
     var devices: [PackedName: KnownDevice] = [:]
 
-    package init(_ configuration: GuardConfiguration) {
+    /// - Parameter isSigned: How signatures are checked.
+    package init(
+        _ configuration: GuardConfiguration,
+        isSigned: @escaping @Sendable (SignedDocument, VerifyingKey) -> Bool = { $0.isSigned(by: $1) }
+    ) {
         self.configuration = configuration
+        self.isSigned = isSigned
         prefix = Array(Address.prefix(of: configuration.fleet).utf8)
         tables = Access.Role.allCases.map {
             (RightsTable($0, .publish, in: configuration.fleet), RightsTable($0, .read, in: configuration.fleet))

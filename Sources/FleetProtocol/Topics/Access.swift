@@ -36,8 +36,8 @@ package struct Access: Hashable, Sendable {
         let own = pattern.split(separator: Self.ownName, omittingEmptySubsequences: false).joined(separator: name)
         let parts = own.split(separator: Self.ownGroup, omittingEmptySubsequences: false)
         guard parts.count > 1 else { return [Access(direction, own, isBrokerTopic: isBrokerTopic)] }
-        return (groups.map { $0.map(\.text) } ?? ["+"])
-            .map { Access(direction, parts.joined(separator: $0), isBrokerTopic: isBrokerTopic) }
+        guard let groups else { return [Access(direction, parts[0] + "#", isBrokerTopic: isBrokerTopic)] }
+        return groups.map { Access(direction, parts.joined(separator: $0.text), isBrokerTopic: isBrokerTopic) }
     }
 
     /// The rights of all users of a kind, with ``ownName`` and ``ownGroup`` in them.

@@ -2,7 +2,11 @@ import Mosquitto
 
 /// What happens to the broker as a process, and to its database.
 extension Broker {
-    func start() { isUp = true }
+    func start() {
+        guard !isUp else { return }
+        isUp = true
+        guardian = freshGuard()
+    }
 
     /// - Parameter age: How many savings before the last the database is that it comes back with; it may have none.
     func stop(isCrash: Bool, downFor: Int64, age: Int = 0) {

@@ -1,3 +1,4 @@
+import BrokerGuard
 import DeviceAgent
 import FleetProtocol
 import Mosquitto
@@ -23,6 +24,8 @@ final class Broker {
     /// Until when what a client says is refused: somebody has written a wrong list of who may do what.
     var refusedUntil: [User: Int64] = [:]
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
+    /// What its process knows of its clients, as of its start; nil where an ACL file says who may do what.
+    var guardian: Guard?
 
     struct Retained {
         let payload: [UInt8]
@@ -33,6 +36,7 @@ final class Broker {
     init(_ manners: Schedule.Manners, _ world: World) {
         self.manners = manners
         self.world = world
+        guardian = freshGuard()
     }
 
     func takeApart() {
@@ -90,23 +94,41 @@ final class Broker {
                 // The controller ends by that.
                 if let controller = connection.client as? Controller { return controller.kill() }
                 let refused = filters.filter { _ in world.noise.chance(50) }
-                grant(filters.filter { !refused.contains($0) }, qos, on: connection)
-                return world.after(10_000) { [unowned self] in
-                    let wanted = refused.filter(connection.refusals.isWanted)
-                    guard !wanted.isEmpty else { return connection.client.subscribed(token, on: connection) }
-                    subscribe(wanted, qos: qos, token: token, on: connection)
-                }
+                let unknown = grant(filters.filter { !refused.contains($0) }, qos, on: connection)
+                return subscribeLater(refused + unknown, qos, token, on: connection)
             }
             // Mosquitto answers first; no client may rely on either.
             let isAnsweredFirst = world.noise.chance(70)
-            if isAnsweredFirst { answer(connection) { connection.client.subscribed(token, on: connection) } }
-            grant(filters, qos, on: connection)
-            if !isAnsweredFirst { answer(connection) { connection.client.subscribed(token, on: connection) } }
+            let answered = { [unowned self] in
+                answer(connection) { connection.client.subscribed(token, on: connection) }
+            }
+            let mayBeRefused = guardian != nil && connection.client is Machine
+            if isAnsweredFirst, !mayBeRefused { answered() }
+            let unknown = grant(filters, qos, on: connection)
+            guard unknown.isEmpty else {
+                world.say("broker", "does not know yet which groups \(connection.client.name) is in")
+                return subscribeLater(unknown, qos, token, on: connection)
+            }
+            if !isAnsweredFirst || mayBeRefused { answered() }
         }
     }
 
-    private func grant(_ filters: [String], _ qos: QoS, on connection: Connection) {
+    private func subscribeLater(_ refused: [String], _ qos: QoS, _ token: Int64, on connection: Connection) {
+        world.after(10_000) { [unowned self] in
+            let wanted = refused.filter(connection.refusals.isWanted)
+            guard !wanted.isEmpty else { return connection.client.subscribed(token, on: connection) }
+            subscribe(wanted, qos: qos, token: token, on: connection)
+        }
+    }
+
+    /// - Returns: What is refused.
+    private func grant(_ filters: [String], _ qos: QoS, on connection: Connection) -> [String] {
+        var refused: [String] = []
         for text in filters {
+            guard maySubscribe(to: text, connection.client.user) else {
+                refused.append(text)
+                continue
+            }
             let filter = Filter(text)
             connection.filters.removeAll { $0.filter == filter }
             connection.filters.append((filter, qos))
@@ -117,6 +139,7 @@ final class Broker {
                 deliver(topic, kept.payload, min(qos, kept.qos), isRetained: true, to: connection)
             }
         }
+        return refused
     }
 
     func unsubscribe(_ filters: [String], on connection: Connection) {
@@ -160,10 +183,7 @@ final class Broker {
         _ topic: String, _ payload: [UInt8], _ qos: QoS, retain: Bool, by client: any BusClient
     ) -> Bool {
         guard isUp else { return false }
-        guard rights(of: client.user).publish.contains(where: { $0.matches(topic) }) else {
-            world.fail(.total, "\(client.user.text) published at \(topic), which it may not")
-            return false
-        }
+        guard mayPublish(topic, payload, retain: retain, by: client.user) else { return false }
         if client is Controller, !payload.isEmpty, let device = Address(topic: topic, in: SimulatedFleet.id)?.speaker {
             world.fail(.total, "the controller speaks for \(device) at \(topic)")
         }
@@ -204,7 +224,7 @@ final class Broker {
     private func deliver(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection
     ) {
-        guard rights(of: connection.client.user).read.contains(where: { $0.matches(topic) }) else { return }
+        guard mayRead(topic, payload, isRetained: isRetained, connection.client.user) else { return }
         if qos != .atMostOnce, connection.isClogged { return drop(topic, to: connection) }
         switch manners {
         case .honest: break
@@ -240,7 +260,7 @@ final class Broker {
         }
     }
 
-    private func rights(of user: User) -> (publish: [Filter], read: [Filter]) {
+    func rights(of user: User) -> (publish: [Filter], read: [Filter]) {
         if let known = rights[user] { return known }
         let rules = Access.rules(for: user)
         let made = (

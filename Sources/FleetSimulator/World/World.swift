@@ -36,6 +36,8 @@ final class World {
     let eventLimit: Int
     /// In some, apps can keep only few requests.
     let requestLimit: Int
+    /// In half of them a guard says who may do what at the broker.
+    let isGuarded: Bool
     /// The faults have stopped.
     var isCalm = false
     /// A hostile broker has shown the controller reports of earlier, as of a device's image.
@@ -67,6 +69,7 @@ final class World {
         var limits = SplitMix64(seed: schedule.seed ^ 0x4EE9)
         eventLimit = limits.chance(20) ? 2 + limits.below(4) : 1_000
         requestLimit = limits.chance(20) ? 1 + limits.below(4) : 256
+        isGuarded = limits.chance(50)
         trace = Trace(isOn: isTraced)
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
         operators = (0...Schedule.operators).map { Operator($0, self) }

@@ -1,0 +1,65 @@
+import BrokerGuard
+import DeviceAgent
+import FleetProtocol
+
+/// Who may do what: in half of the worlds the real guard says it, elsewhere an ACL file.
+extension Broker {
+    /// Its process starts with a guard that remembers nothing.
+    func freshGuard() -> Guard? {
+        guard world.isGuarded, manners != .hostile else { return nil }
+        let fleet = world.fleet
+        return Guard(
+            GuardConfiguration(fleet: SimulatedFleet.id, uuid: fleet.uuid, root: fleet.rootKey.publicKey),
+            isSigned: fleet.checked.isValid)
+    }
+
+    /// No client of ours is refused, whatever has happened to it, to the broker and to the controller.
+    func mayPublish(_ topic: String, _ payload: [UInt8], retain: Bool, by user: User) -> Bool {
+        guard guardian != nil else {
+            if rights(of: user).publish.contains(where: { $0.matches(topic) }) { return true }
+            world.fail(.total, "\(user.text) published at \(topic), which it may not")
+            return false
+        }
+        let refusal = Self.ask(user, topic, payload, retain) { message, client in
+            guardian?.refusalToPublish(message, client, now: world.now)
+        }
+        if let refusal {
+            world.fail(.total, "the guard refuses \(user.text) publishing at \(topic): \(refusal.reason)")
+        }
+        return refusal == nil
+    }
+
+    func mayRead(_ topic: String, _ payload: [UInt8], isRetained: Bool, _ user: User) -> Bool {
+        guard guardian != nil else { return rights(of: user).read.contains { $0.matches(topic) } }
+        return Self.ask(user, topic, payload, isRetained) { guardian?.mayRead($0, $1) ?? false }
+    }
+
+    /// A file lets everybody subscribe to everything. The guard refuses a device's groups until it knows them.
+    func maySubscribe(to filter: String, _ user: User) -> Bool {
+        guard let refusal = Self.ask(user, filter, [], false, { guardian?.refusalToSubscribe(to: $0.topic, $1) }) else {
+            return true
+        }
+        if !filter.hasPrefix(Self.groups) {
+            world.fail(.total, "the guard refuses \(user.text) subscribing to \(filter): \(refusal.reason)")
+        }
+        return false
+    }
+
+    private static let groups = Address.prefix(of: SimulatedFleet.id) + "desired/group/"
+
+    private static func ask<Answer>(
+        _ user: User, _ topic: String, _ payload: [UInt8], _ isRetained: Bool,
+        _ body: (Guard.Message, Client) -> Answer
+    ) -> Answer {
+        var (user, topic) = (user.text, topic)
+        return user.withUTF8 { user in
+            topic.withUTF8 { topic in
+                payload.withUnsafeBufferPointer { payload in
+                    body(
+                        Guard.Message(topic: topic, payload: payload, isRetained: isRetained),
+                        Client(user: user, id: user))
+                }
+            }
+        }
+    }
+}
