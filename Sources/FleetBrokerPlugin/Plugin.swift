@@ -1,6 +1,8 @@
 public import CMosquittoBroker
 
-/// The entry points that Mosquitto looks for. Everything of them runs on its one thread.
+// The entry points that Mosquitto looks for. All of them, and all callbacks, run on its one thread.
+
+/// The version of the interface that this speaks, if the broker does; -1 otherwise.
 @c @implementation
 public func mosquitto_plugin_version(_ count: CInt, _ supported: UnsafePointer<CInt>!) -> CInt {
     let version = CInt(MOSQ_PLUGIN_VERSION)
@@ -25,6 +27,7 @@ public func mosquitto_plugin_init(
     }
 }
 
+/// Lets go of the guard; Mosquitto calls nothing of it any more.
 @c @implementation
 public func mosquitto_plugin_cleanup(
     _ userData: UnsafeMutableRawPointer!, _ options: UnsafeMutablePointer<mosquitto_opt>!, _ count: CInt

@@ -31,7 +31,7 @@ struct FaultTests {
         .appsNotNamed: 5, .longDeletedKept: 13_400, .requestsNotStored: 5, .requestsNotRepeated: 6,
         .agesIgnored: 10_000, .noncesNotSaid: 10_600, .noncesNotAnswered: 10_600,
         .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 1, .doubtNotTold: 1, .answersConfused: 1,
-        .groupsStillHeard: 1, .plansCarriedOut: 1,
+        .groupsStillHeard: 1, .plansCarriedOut: 1, .guardLearnsNothing: 1, .guardKeepsGroups: 1,
     ]
 
     /// What the schedules of a fault are about.

@@ -9,7 +9,7 @@ struct AccessFile: Hashable, Sendable {
         var lines = [
             "# Who may publish and read what. Made by fleetctl: changes by hand are lost at the next enrolment.",
             "#",
-            "# What this file cannot say, and the broker guard will:",
+            "# It counts where no guard is configured. What it cannot say, and the guard does:",
             "#  - devices can read the documents of every group, not only of theirs;",
             "#  - client ids are not bound to user names;",
             "#  - the controller's empty messages to reply/ and presence/ cannot be told from others;",

@@ -20,9 +20,11 @@ extension Broker {
             world.fail(.total, "\(user.text) published at \(topic), which it may not")
             return false
         }
+        let before = world.fault == nil ? nil : guardian  // A copy would be paid for.
         let refusal = Self.ask(user, topic, payload, retain) { message, client in
             guardian?.refusalToPublish(message, client, now: world.now)
         }
+        if isForgotten(topic, isRead: false) { guardian = before }
         if let refusal {
             world.fail(.total, "the guard refuses \(user.text) publishing at \(topic): \(refusal.reason)")
         }
@@ -31,7 +33,18 @@ extension Broker {
 
     func mayRead(_ topic: String, _ payload: [UInt8], isRetained: Bool, _ user: User) -> Bool {
         guard guardian != nil else { return rights(of: user).read.contains { $0.matches(topic) } }
+        let before = world.fault == nil ? nil : guardian
+        defer { if isForgotten(topic, isRead: true) { guardian = before } }
         return Self.ask(user, topic, payload, isRetained) { guardian?.mayRead($0, $1) ?? false }
+    }
+
+    /// Whether a deliberate mistake lets the guard forget at once what a message has taught it.
+    private func isForgotten(_ topic: String, isRead: Bool) -> Bool {
+        switch world.fault {
+        case .guardLearnsNothing: isRead
+        case .guardKeepsGroups: topic.hasSuffix("/_device/membership") && !learntOnce.insert(topic).inserted
+        default: false
+        }
     }
 
     /// A file lets everybody subscribe to everything. The guard refuses a device's groups until it knows them.

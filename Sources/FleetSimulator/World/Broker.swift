@@ -26,6 +26,8 @@ final class Broker {
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
     /// What its process knows of its clients, as of its start; nil where an ACL file says who may do what.
     var guardian: Guard?
+    /// The memberships that a guard with a deliberate mistake has learnt once.
+    var learntOnce: Set<String> = []
 
     struct Retained {
         let payload: [UInt8]

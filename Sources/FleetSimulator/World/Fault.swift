@@ -30,6 +30,8 @@ package enum Fault: String, CaseIterable, Sendable {
     case ownConnectionKept, refusalsIgnored
     case replacedNotPutBack, presenceNotTaken, retainedPresenceTaken, willsTaken
     case startsAsRestored, putBackNotNoticed, lateRequestsDone, rowsLeftOut, plansCarriedOut
+    // The broker's guard
+    case guardLearnsNothing, guardKeepsGroups
     // The operator
     case doubtNotTold
     /// Who asks takes any answer for its own.
