@@ -54,7 +54,8 @@ final class GuardShell {
             user: Self.bytes(mosquitto_client_username(event.client)), id: Self.bytes(mosquitto_client_id(event.client))
         )
         let topic = Self.bytes(event.topic)
-        let payload = UnsafeRawBufferPointer(start: event.payload, count: Int(event.payloadlen))
+        let payload = UnsafeRawBufferPointer(
+            start: event.payload, count: event.payload == nil ? 0 : Int(event.payloadlen))
         let message = Guard.Message(
             topic: topic, payload: payload.bindMemory(to: UInt8.self), isRetained: event.retain)
         switch event.access {

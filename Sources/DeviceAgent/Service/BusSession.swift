@@ -83,7 +83,7 @@ package final class BusSession: Sendable {
         }
 
         private func subscribeLater(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
-            _ = client.loop.schedule(after: .seconds(10)) { [self, connection] in
+            _ = client.loop.schedule(after: .seconds(refusals.pause())) { [self, connection] in
                 guard connection == self.connection else { return }
                 let wanted = filters.filter { refusals.isWanted($0.text(in: fleet)) }
                 // Of what has been left there is nothing to wait for.

@@ -29,7 +29,8 @@ final class BenchHost: Sendable {
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let home = try FleetHome.create(
-            at: folder + "/home", fleet: WireSamples.fleet, port: Loopback.freePort(), brokerUser: NSUserName())
+            at: folder + "/home", fleet: WireSamples.fleet, port: Loopback.freePort(), brokerUser: NSUserName(),
+            guardLibrary: FleetHome.ownGuardLibrary)
         let host = BenchHost(home, folder)
         do {
             try prepare(home)

@@ -50,6 +50,7 @@ struct DecodeBench {
             let (one, three) = (
                 try CoreSample(apps: 1, changes: changes), try CoreSample(apps: 3, changes: changes)
             )
+            let guarded = try GuardSample(samples)
             cases = [
                 ("core.change", wire.count, { one.change() }),
                 ("core.change.of3apps", wire.count, { three.change() }),
@@ -62,6 +63,10 @@ struct DecodeBench {
                 ("signed.verify", wire.count, { _ = signed.isSigned(by: key) }),
                 ("desired.read", signed.payload.count, { _ = try DesiredDocument(payload: signed.payload, in: fleet) }),
                 ("desired.write", signed.payload.count, { _ = document.json }),
+                ("guard.read.all", wire.count, guarded.readForEveryone),
+                ("guard.read.group", wire.count, guarded.readForGroup),
+                ("guard.publish.desired", wire.count, guarded.publishDocument),
+                ("guard.publish.status", statusWire.count, guarded.publishStatus),
                 ("appFrame.acknowledge.read", frameJSON.count, { _ = try AppFrame(json: frameJSON, limit: 65_536) }),
                 ("appFrame.acknowledge.write", frameJSON.count, { _ = frame.json }),
                 (

@@ -71,8 +71,9 @@ actor OperatorDriver {
     }
 
     private func start(_ user: User, _ topics: [String]) throws -> LoopClient {
-        var options = ClientOptions(
-            host: home.context.host, port: home.context.port, clientID: "\(user.text)~bench\(replyTo.text.prefix(8))")
+        // One person may run several commands, a bridge is one client.
+        let id = user == self.user ? "\(user.text)~bench\(replyTo.text.prefix(8))" : user.text
+        var options = ClientOptions(host: home.context.host, port: home.context.port, clientID: id)
         options.userName = user.text
         options.password = Password(Array(try home.credentials(for: user).password.utf8))
         let client = try loop.makeClient(options) { [self] client, event in

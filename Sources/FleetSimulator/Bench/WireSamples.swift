@@ -7,6 +7,7 @@ struct WireSamples {
     static let fleet = FleetID(unchecked: "bench")
     static let note = String(repeating: "p", count: 200)
 
+    let root: SigningKey
     let key: SigningKey
     let device = LoadPlan.deviceID(1)
     let app = LoadPlan.appID(1)
@@ -25,7 +26,8 @@ struct WireSamples {
 
     init(apps: Int = 1) throws {
         let uuid = RandomID.random()
-        let (root, signing) = (try SigningKey(), try SigningKey())
+        root = try SigningKey()
+        let signing = try SigningKey()
         let now = Now.system
         key = signing
         let fleet = Self.fleet

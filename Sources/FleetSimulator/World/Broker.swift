@@ -116,7 +116,7 @@ final class Broker {
     }
 
     private func subscribeLater(_ refused: [String], _ qos: QoS, _ token: Int64, on connection: Connection) {
-        world.after(10_000) { [unowned self] in
+        world.after(connection.refusals.pause() * 1_000) { [unowned self] in
             let wanted = refused.filter(connection.refusals.isWanted)
             guard !wanted.isEmpty else { return connection.client.subscribed(token, on: connection) }
             subscribe(wanted, qos: qos, token: token, on: connection)
