@@ -23,7 +23,7 @@ package struct Guard: Sendable {
     let configuration: GuardConfiguration
     let prefix: [UInt8]
     let isSigned: @Sendable (SignedDocument, VerifyingKey) -> Bool
-    private let tables: [(publish: RightsTable, read: RightsTable)]
+    private let tables: [Rights]
     var keys = KnownKeys()
     var devices: [PackedName: KnownDevice] = [:]
 
@@ -36,8 +36,17 @@ package struct Guard: Sendable {
         self.isSigned = isSigned
         prefix = Array(Address.prefix(of: configuration.fleet).utf8)
         tables = Access.Role.allCases.map {
-            (RightsTable($0, .publish, in: configuration.fleet), RightsTable($0, .read, in: configuration.fleet))
+            Rights(
+                publish: RightsTable($0, .publish, ofBroker: false), read: RightsTable($0, .read, ofBroker: false),
+                readOfBroker: RightsTable($0, .read, ofBroker: true))
         }
+    }
+
+    private struct Rights {
+        let publish: RightsTable
+        let read: RightsTable
+        /// Nobody publishes there.
+        let readOfBroker: RightsTable
     }
 
     /// The right to connect, beside a right password: the client id must be the user's own.
@@ -91,9 +100,13 @@ package struct Guard: Sendable {
         _ topic: UnsafeBufferPointer<UInt8>, isFilter: Bool, _ direction: Access.Direction, _ role: Access.Role,
         _ client: Client
     ) -> Bool {
-        let both = tables[role.rawValue]
-        let table = direction == .read ? both.read : both.publish
-        return table.covers(topic, isFilter: isFilter, own: client.user) { group in
+        let rights = tables[role.rawValue]
+        guard let path = path(of: topic) else {
+            return direction == .read
+                && rights.readOfBroker.covers(topic, isFilter: isFilter, own: client.user) { _ in false }
+        }
+        let table = direction == .read ? rights.read : rights.publish
+        return table.covers(path, isFilter: isFilter, own: client.user) { group in
             guard let name = PackedName(client.user), let device = devices[name], device.membership != nil else {
                 return false
             }
@@ -106,8 +119,11 @@ package struct Guard: Sendable {
     /// What stands behind the fleet's prefix, if that is what a topic begins with.
     func path(of topic: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
         guard topic.count > prefix.count else { return nil }
-        for index in 0..<prefix.count where topic[index] != prefix[index] { return nil }
-        return UnsafeBufferPointer(rebasing: topic[prefix.count...])
+        let isOurs = prefix.withUnsafeBufferPointer { prefix in
+            for index in 0..<prefix.count where topic[index] != prefix[index] { return false }
+            return true
+        }
+        return isOurs ? UnsafeBufferPointer(rebasing: topic[prefix.count...]) : nil
     }
 }
 

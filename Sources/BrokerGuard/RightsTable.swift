@@ -3,15 +3,17 @@ import FleetProtocol
 /// What users of one kind may do in one direction, compiled from the table in ``Access``: patterns of bytes, one behind the
 /// other, compared with a topic from left to right. It is asked for each delivery to each client.
 struct RightsTable: Sendable {
+    /// Of the fleet, behind its prefix, or of the broker's own topics.
     private let patterns: [UInt8]
 
     private static let ownName = Access.ownName.asciiValue ?? 0
     private static let ownGroup = Access.ownGroup.asciiValue ?? 0
     private static let end = UInt8(0)
 
-    init(_ role: Access.Role, _ direction: Access.Direction, in fleet: FleetID) {
-        patterns = Access.table(of: role).filter { $0.direction == direction }
-            .flatMap { Array($0.text(in: fleet).utf8) + [Self.end] }
+    init(_ role: Access.Role, _ direction: Access.Direction, ofBroker isBrokerTopic: Bool) {
+        patterns = Access.table(of: role)
+            .filter { $0.direction == direction && $0.isBrokerTopic == isBrokerTopic }
+            .flatMap { Array($0.pattern.utf8) + [Self.end] }
     }
 
     /// Whether one of the patterns covers a topic, or all that a filter stands for.
