@@ -65,7 +65,7 @@ extension UnsafeBufferPointer<UInt8> {
 
     /// Whether an id stands from there to the end.
     func isIdentifier(from start: Int) -> Bool {
-        guard start < count, count - start <= PackedName.maximumLength else { return false }
+        guard start < count, count - start <= 48 else { return false }
         for index in start..<count {
             switch self[index] {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

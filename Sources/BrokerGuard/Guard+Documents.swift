@@ -10,7 +10,7 @@ struct KnownKeys: Sendable {
 extension Guard {
     /// The controller speaks with the fleet's keys, says empty words alone for devices, and keeps nothing that is said once.
     mutating func checkController(_ message: Message) throws {
-        guard let path = path(of: message.topic) else { return }
+        let path = try known(path(of: message.topic))
         if path.begins(with: "desired/") {
             try checkDocument(message, path)
         } else if path.isEqual("presence/@controller") {
@@ -25,6 +25,8 @@ extension Guard {
             }
         } else {
             try message.checkFleeting(limit: .max)
+            // It is said behind all that was missing here.
+            if path.isEqual("control/heartbeat") { isRepaired = true }
         }
     }
 
@@ -34,12 +36,13 @@ extension Guard {
             guard !path.isEqual(Self.trustPath) else {
                 throw FleetProtocolError(.mismatch, "the keys that count are never cleared")
             }
+            if let name = memberName(path) { devices[name]?.groups = [] }
             return
         }
         try message.checkKept(limit: SignedDocument.maximumSize)
         if path.isEqual(Self.trustPath) { return try takeTrust(message.payload) }
         let signed = try verified(message)
-        if path.ends(with: Self.membershipEnding) { try takeMembership(signed, wire: message.payload) }
+        if let name = memberName(path), let member = try? member(signed) { try take(member, of: name, message.payload) }
     }
 
     private static let trustPath: StaticString = "desired/all/_fleet/trust"
@@ -54,19 +57,21 @@ extension Guard {
         }
         if path.isEqual(Self.trustPath) {
             try? takeTrust(message.payload)
-        } else if role == .device, path.ends(with: Self.membershipEnding), !isKnownMembership(message.payload, path),
-            let signed = try? verified(message)
-        {
-            try? takeMembership(signed, wire: message.payload)
+        } else if role == .device, let name = memberName(path) {
+            // Each device reads its own whenever it connects: it is verified once.
+            guard devices[name]?.membershipHash != Self.hash(message.payload) else { return }
+            if let signed = try? verified(message), let member = try? member(signed) {
+                try? take(member, of: name, message.payload)
+            }
         }
     }
 
-    /// Each device reads its own whenever it connects: it is verified once.
-    private func isKnownMembership(_ wire: UnsafeBufferPointer<UInt8>, _ path: UnsafeBufferPointer<UInt8>) -> Bool {
+    /// The device whose membership stands there.
+    private func memberName(_ path: UnsafeBufferPointer<UInt8>) -> PackedName? {
         let start = "desired/device/".utf8.count
         let end = path.count - Self.membershipEnding.utf8CodeUnitCount
-        guard start < end, let name = PackedName(UnsafeBufferPointer(rebasing: path[start..<end])) else { return false }
-        return devices[name]?.membershipHash == Self.hash(wire)
+        guard path.ends(with: Self.membershipEnding), start < end else { return nil }
+        return PackedName(UnsafeBufferPointer(rebasing: path[start..<end]))
     }
 
     private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
@@ -134,18 +139,27 @@ extension Guard {
         }
     }
 
-    private mutating func takeMembership(_ signed: SignedDocument, wire: UnsafeBufferPointer<UInt8>) throws {
-        let document = try DesiredDocument(payload: signed.payload, in: configuration.fleet)
-        guard case .membership(let device) = document.address, let name = PackedName(device.text) else { return }
-        if let known = devices[name]?.membership, document.revision < known { return }
+    private struct Member {
         let groups: [GroupID]
+        let revision: Revision
+    }
+
+    private func member(_ signed: SignedDocument) throws -> Member {
+        let document = try DesiredDocument(payload: signed.payload, in: configuration.fleet)
         switch document.content {
-        case .membership(let list): groups = list
-        case .tombstone: groups = []
-        case .aspect, .groupMeta: return
+        case .membership(let groups): return Member(groups: groups, revision: document.revision)
+        case .tombstone: return Member(groups: [], revision: document.revision)
+        case .aspect, .groupMeta: throw FleetProtocolError(.mismatch, "this is no membership")
         }
-        devices[name, default: KnownDevice()].groups = groups.compactMap { PackedName($0.text) }
-        devices[name]?.membership = document.revision
+    }
+
+    private mutating func take(_ member: Member, of name: PackedName, _ wire: UnsafeBufferPointer<UInt8>) throws {
+        if let known = devices[name]?.membership, member.revision < known {
+            throw FleetProtocolError(
+                .mismatch, "its revision is \(member.revision), and there was \(known) already")
+        }
+        devices[name, default: KnownDevice()].groups = member.groups.compactMap { PackedName($0.text) }
+        devices[name]?.membership = member.revision
         devices[name]?.membershipHash = Self.hash(wire)
     }
 }

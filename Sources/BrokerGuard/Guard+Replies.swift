@@ -1,13 +1,10 @@
 import FleetProtocol
 
 extension Guard {
-    /// A device's messages are of the kinds that there are, of their form and size, and not too many.
-    mutating func checkDevice(_ message: Message, _ client: Client, now: Int64) throws {
-        guard let name = PackedName(client.user), let path = path(of: message.topic) else { return }
-        guard devices[name, default: KnownDevice()].rate.admits(at: now) else {
-            throw FleetProtocolError(
-                .tooLarge, "more than \(Rate.burst) messages at once, or \(Rate.perSecond) a second for long")
-        }
+    /// A device's messages are of the kinds that there are, of their size, and its own.
+    mutating func checkDevice(_ message: Message, _ client: Client) throws {
+        let path = try known(path(of: message.topic))
+        let name = try known(PackedName(client.user))
         switch Address(path: path) {
         case .reply(_, let app, .status)?:
             try message.checkKept(limit: Status.maximumSize)
@@ -22,10 +19,16 @@ extension Guard {
             try message.checkKept(limit: Presence.maximumSize)
             try message.checkObject()
         case .barrier?:
-            try message.checkFleeting(limit: 1_024)
+            try message.checkFleeting(limit: Self.longestMarker)
         default:
             throw FleetProtocolError(.mismatch, "no device says anything there")
         }
+    }
+
+    /// What the table of rights has seen already.
+    func known<Value>(_ value: Value?) throws -> Value {
+        guard let value else { throw FleetProtocolError(.mismatch, "it may not publish there") }
+        return value
     }
 
     /// What a reply says of itself must be what its topic says. It is read so far as is needed for that, and not to its end:
@@ -46,11 +49,11 @@ extension Guard {
                 }
             }
         } catch is Enough {}
-        let user = String(decoding: client.user, as: UTF8.self)
-        guard try required(device, "device") == user else {
+        // By bytes: to Swift, texts are equal that are written differently.
+        guard try required(device, "device").utf8.elementsEqual(client.user) else {
             throw FleetProtocolError(.mismatch, "it speaks for another device", at: "device")
         }
-        guard try required(named, "app") == app.text else {
+        guard try required(named, "app").utf8.elementsEqual(app.text.utf8) else {
             throw FleetProtocolError(.mismatch, "it speaks for another app than its topic", at: "app")
         }
     }

@@ -26,6 +26,10 @@ package struct Guard: Sendable {
     private let tables: [Rights]
     var keys = KnownKeys()
     var devices: [PackedName: KnownDevice] = [:]
+    private var rates: [PackedName: Rate] = [:]
+    /// Since the broker started, the controller has said that all it wishes stands there: a device whose membership nobody
+    /// has published is in no group.
+    var isRepaired = false
 
     /// - Parameter isSigned: How signatures are checked.
     package init(
@@ -64,11 +68,18 @@ package struct Guard: Sendable {
         return true
     }
 
-    /// The right to subscribe: everything that the filter stands for must be readable. To groups only once those of the
-    /// device are known: it asks again when it is refused, but would not be shown again what it may not read yet.
-    package func refusalToSubscribe(to filter: UnsafeBufferPointer<UInt8>, _ client: Client) -> Refusal? {
+    /// The right to subscribe: everything that the filter stands for must be readable. To groups only where the device is a
+    /// member, or once all is known that the controller wishes: it asks again when it is refused, but would not be shown
+    /// again what it may not read yet. Then anyone may subscribe to groups, of which nothing is delivered to others.
+    ///
+    /// - Parameter now: Milliseconds of a clock that does not jump.
+    package mutating func refusalToSubscribe(
+        to filter: UnsafeBufferPointer<UInt8>, _ client: Client, now: Int64
+    ) -> Refusal? {
         guard let role = client.role else { return .noUser }
         guard client.hasOwnID(role) else { return .foreignID }
+        guard filter.count <= Self.longestFilter else { return Refusal("the filter is too long") }
+        guard admits(client, role, bytes: 0, now: now) else { return .tooMuch }
         return covers(filter, isFilter: true, .read, role, client) ? nil : Refusal("it may not read all of that")
     }
 
@@ -81,11 +92,14 @@ package struct Guard: Sendable {
         guard covers(message.topic, isFilter: false, .publish, role, client) else {
             return Refusal("it may not publish there")
         }
+        guard admits(client, role, bytes: message.payload.count, now: now) else { return .tooMuch }
         do {
             switch role {
-            case .device: try checkDevice(message, client, now: now)
+            case .device: try checkDevice(message, client)
             case .controller: try checkController(message)
-            case .operator, .viewer: try message.checkFleeting(limit: Request.maximumSize)
+            case .operator, .viewer:
+                let isRequest = path(of: message.topic)?.begins(with: "control/request/") ?? false
+                try message.checkFleeting(limit: isRequest ? Request.maximumSize : Self.longestMarker)
             case .bridge: break
             }
             return nil
@@ -94,6 +108,16 @@ package struct Guard: Sendable {
         } catch {
             return Refusal("it cannot be read: \(error)")
         }
+    }
+
+    /// The longest topic.
+    private static let longestFilter = 512
+    static let longestMarker = 1_024
+
+    /// Whether a client has not said too much yet. The controller may say what it must.
+    private mutating func admits(_ client: Client, _ role: Access.Role, bytes: Int, now: Int64) -> Bool {
+        guard role != .controller, let name = PackedName(client.user) else { return role == .controller }
+        return rates[name, default: Rate()].admits(bytes: bytes, at: now)
     }
 
     private func covers(
@@ -107,12 +131,9 @@ package struct Guard: Sendable {
         }
         let table = direction == .read ? rights.read : rights.publish
         return table.covers(path, isFilter: isFilter, own: client.user) { group in
-            guard let name = PackedName(client.user), let device = devices[name], device.membership != nil else {
-                return false
-            }
-            // Whoever was a member until now still subscribes; nothing of the group is delivered.
-            if isFilter { return group.isIdentifier(from: 0) }
-            return PackedName(group).map(device.groups.contains) ?? false
+            if isFilter, isRepaired { return group.isIdentifier(from: 0) }
+            guard let name = PackedName(client.user), let group = PackedName(group) else { return false }
+            return devices[name]?.groups.contains(group) ?? false
         }
     }
 
@@ -129,5 +150,7 @@ package struct Guard: Sendable {
 
 extension Refusal {
     static let noUser = Refusal("this is no user of the fleet")
+    static let tooMuch = Refusal(
+        "more than \(Rate.burst) messages or subscriptions at once, or \(Rate.perSecond) a second for long")
     static let foreignID = Refusal("its client id is not its user name")
 }

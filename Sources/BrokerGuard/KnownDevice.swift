@@ -1,6 +1,7 @@
 import FleetProtocol
 
-/// What the guard remembers of a device. Of their kind there are as many as accounts, and each is bounded.
+/// What the guard remembers of a device. There are as many as accounts that were used since the broker started, and each is
+/// bounded.
 struct KnownDevice: Sendable {
     /// The groups of its newest membership document, which they are not older than.
     var groups: [PackedName] = []
@@ -8,7 +9,6 @@ struct KnownDevice: Sendable {
     /// Of its bytes.
     var membershipHash: Int?
     var apps = KnownApps()
-    var rate = Rate()
 }
 
 /// The apps of which a device has said a status since the broker started: each is a retained message.
@@ -27,8 +27,8 @@ struct KnownApps: Sendable {
     mutating func remove(_ app: AppID) { hashes.removeAll { $0 == app.hashValue } }
 }
 
-/// How often a device may say something: a burst, which fills up again with time. What an agent has to say when it comes
-/// back is a status for each of its apps and the events it kept, which are at most 1,000.
+/// How much a client may say: a burst, which fills up again with time. What an agent has to say when it comes back is a status
+/// for each of its apps and the events it kept, which are at most 1,000. Large messages count as several.
 struct Rate: Sendable {
     static let burst = 4_000
     static let perSecond = 200
@@ -36,15 +36,16 @@ struct Rate: Sendable {
     private var left = Self.burst
     private var filledAt: Int64?
 
-    mutating func admits(at now: Int64) -> Bool {
-        let past = max(0, now - (filledAt ?? now))
-        let fresh = min(past, 1_000_000) * Int64(Self.perSecond) / 1_000
-        if filledAt == nil || fresh > 0 {
-            left = min(Self.burst, left + Int(fresh))
-            filledAt = now
-        }
+    /// - Parameter now: Milliseconds of a clock that does not jump.
+    mutating func admits(bytes: Int, at now: Int64) -> Bool {
+        let filled = filledAt ?? now
+        let fresh = min(max(0, now - filled), 1_000_000) * Int64(Self.perSecond) / 1_000
+        left += Int(fresh)
+        // What was not enough for one more counts next time.
+        filledAt = left < Self.burst ? filled + fresh * 1_000 / Int64(Self.perSecond) : max(now, filled)
+        left = min(left, Self.burst)
         guard left > 0 else { return false }
-        left -= 1
+        left -= 1 + bytes / 4_096
         return true
     }
 }

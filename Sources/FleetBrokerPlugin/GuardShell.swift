@@ -7,6 +7,8 @@ import Glibc
 final class GuardShell {
     private var core: Guard
     private var log = LogBudget()
+    /// Who may not connect is a stranger perhaps, and must not silence what is said of users.
+    private var connectLog = LogBudget()
 
     init(options: UnsafeBufferPointer<mosquitto_opt>) throws {
         core = Guard(
@@ -45,7 +47,7 @@ final class GuardShell {
     private func connect(_ event: mosquitto_evt_basic_auth) -> CInt {
         let client = Client(user: Self.bytes(event.username), id: Self.bytes(mosquitto_client_id(event.client)))
         guard let refusal = core.refusalToConnect(client) else { return CInt(MOSQ_ERR_PLUGIN_DEFER.rawValue) }
-        note(refusal, "connecting", client)
+        note(refusal, "connecting", client, &connectLog)
         return CInt(MOSQ_ERR_AUTH.rawValue)
     }
 
@@ -62,18 +64,19 @@ final class GuardShell {
         case MOSQ_ACL_READ: return core.mayRead(message, client) ? Self.allowed : Self.denied
         case MOSQ_ACL_WRITE:
             guard let refusal = core.refusalToPublish(message, client, now: Self.now()) else { return Self.allowed }
-            note(refusal, "publishing to \(Self.text(topic))", client)
+            note(refusal, "publishing to \(Self.text(topic))", client, &log)
             return Self.denied
         case MOSQ_ACL_SUBSCRIBE:
-            guard let refusal = core.refusalToSubscribe(to: topic, client) else { return Self.allowed }
-            note(refusal, "subscribing to \(Self.text(topic))", client)
+            guard let refusal = core.refusalToSubscribe(to: topic, client, now: Self.now()) else { return Self.allowed }
+            note(refusal, "subscribing to \(Self.text(topic))", client, &log)
             return Self.denied
-        default: return Self.allowed  // Who has a subscription may give it up.
+        case MOSQ_ACL_UNSUBSCRIBE: return Self.allowed
+        default: return Self.denied
         }
     }
 
     /// For the operator; what clients choose is bounded, and stripped of control characters.
-    private func note(_ refusal: Refusal, _ action: String, _ client: Client) {
+    private func note(_ refusal: Refusal, _ action: String, _ client: Client, _ log: inout LogBudget) {
         guard let silent = log.take(at: Self.now()) else { return }
         if silent > 0 { BrokerLog.write("refused \(silent) times more", CInt(MOSQ_LOG_WARNING)) }
         BrokerLog.write(

@@ -19,13 +19,7 @@ extension FleetHome {
     ) throws -> FleetHome {
         let folder = Folder(path)
         let tlsFiles = tls.map { [$0.authority, $0.certificate ?? "", $0.key ?? ""] } ?? []
-        for text in [folder.path, host, listen] + tlsFiles + [guardLibrary].compactMap({ $0 }) {
-            guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw FleetHomeError(
-                    .malformed, "'\(Text.printable(text))' cannot stand in Mosquitto's configuration",
-                    remedy: "use a name without control characters")
-            }
-        }
+        try checkConfigurable([folder.path, host, listen] + tlsFiles + [guardLibrary].compactMap { $0 })
         guard try folder.names().isEmpty else {
             throw FleetHomeError(
                 .exists, "\(folder.path) is not empty",
@@ -49,6 +43,15 @@ extension FleetHome {
                 }))
         try home.fill(guardLibrary)
         return home
+    }
+
+    /// Whether texts can stand in Mosquitto's configuration.
+    static func checkConfigurable(_ texts: [String]) throws {
+        for text in texts where text.isEmpty || text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+            throw FleetHomeError(
+                .malformed, "'\(Text.printable(text))' cannot stand in Mosquitto's configuration",
+                remedy: "use a name without control characters")
+        }
     }
 
     /// The broker's TLS files that it may not be able to read as the user as whom it will run.

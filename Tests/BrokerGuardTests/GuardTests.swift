@@ -66,7 +66,8 @@ struct GuardTests {
                 "response", "apply", "status", "_fleet", "trust", "$SYS", "broker", "",
             ] + users
         var allowed = 0
-        for _ in 0..<3_000 {
+        for round in 0..<3_000 {
+            let now = Int64(round) * 1_000
             let user = users.randomElement(using: &generator) ?? till
             let rest = (0..<Int.random(in: 1...5, using: &generator)).map { _ in
                 words.randomElement(using: &generator) ?? ""
@@ -83,12 +84,15 @@ struct GuardTests {
             // A topic without wildcards is a filter as well; of groups it is enough that the device's are known.
             let isGroup = topic.hasPrefix("fleet/v1/demo/desired/group/")
             if !isGroup {
-                #expect((samples.subscribe(user, topic) == nil) == isReadable, "\(user) subscribes to \(topic)")
+                #expect(
+                    (samples.subscribe(user, topic, now: now) == nil) == isReadable, "\(user) subscribes to \(topic)")
             }
             let isWritable = Access.rules(for: who).contains {
                 $0.direction == .publish && Self.matches($0.text(in: Samples.fleet), topic)
             }
-            if !isWritable { #expect(samples.publish(user, topic, []) != nil, "\(user) publishes to \(topic)") }
+            if !isWritable {
+                #expect(samples.publish(user, topic, [], now: now) != nil, "\(user) publishes to \(topic)")
+            }
         }
         #expect(allowed > 100)
     }
@@ -147,13 +151,32 @@ struct GuardTests {
 
         #expect(samples.publish(controller, membership, try samples.membership([], revision: 3)) == nil)
         #expect(!samples.reads(till, topic, wire))
-        #expect(samples.publish(controller, membership, try samples.membership([Samples.kiosk], revision: 2)) == nil)
+        let old = samples.publish(controller, membership, try samples.membership([Samples.kiosk], revision: 2))
+        #expect(old?.contains("revision") == true)
         #expect(!samples.reads(till, topic, wire), "an older membership does not count again")
-        let tombstone = try samples.document(.membership(Samples.till), .tombstone, revision: 4)
+        #expect(samples.publish(controller, membership, try samples.membership([Samples.kiosk], revision: 4)) == nil)
+        #expect(samples.reads(till, topic, wire))
+        #expect(samples.publish(controller, membership, []) == nil)
+        #expect(!samples.reads(till, topic, wire), "cleared")
+        #expect(samples.publish(controller, membership, try samples.membership([Samples.kiosk], revision: 5)) == nil)
+        let tombstone = try samples.document(.membership(Samples.till), .tombstone, revision: 6)
         #expect(samples.publish(controller, membership, tombstone) == nil)
-        #expect(samples.subscribe(till, filter) == nil, "known to be in none")
+        #expect(!samples.reads(till, topic, wire))
+    }
+
+    @Test("once the controller has repaired the broker, a device may ask for any group, and is shown its own")
+    func repaired() throws {
+        let samples = try trusted()
+        let (topic, wire) = try samples.config(.group(Samples.kiosk))
+        let filter = "fleet/v1/demo/desired/group/kiosk/com.example.mail/+"
+        #expect(samples.subscribe(till, filter) != nil)
+        #expect(samples.publish(till, Samples.topic(.heartbeat), Array("{}".utf8), retained: false) != nil)
+        #expect(samples.subscribe(till, filter) != nil)
+        #expect(samples.publish(controller, Samples.topic(.heartbeat), Array("{}".utf8), retained: false) == nil)
+        #expect(samples.subscribe(till, filter) == nil, "a device of which nobody knows a membership is not locked out")
         #expect(!samples.reads(till, topic, wire))
         #expect(samples.subscribe(till, "fleet/v1/demo/desired/group/+/com.example.mail/+") != nil)
+        #expect(samples.subscribe(till, "fleet/v1/demo/desired/group/#") != nil)
     }
 
     @Test("behind a restart it learns keys and groups from what is delivered, and believes no forger")
@@ -218,6 +241,11 @@ struct GuardTests {
         let payload = #"{"v":1,"fleet":"\#(samples.uuid)","topic":"\#(topic)","shape":[1,2]}"#
         let wire = try SignedDocument(signing: Array(payload.utf8), as: .desired, with: samples.signing).wire
         #expect(samples.publish(controller, topic, wire) == nil)
+        // Also a membership, from which it then learns nothing.
+        let place = Samples.topic(.membership(Samples.till))
+        let membership = #"{"v":2,"fleet":"\#(samples.uuid)","topic":"\#(place)","shape":[1,2]}"#
+        let later = try SignedDocument(signing: Array(membership.utf8), as: .desired, with: samples.signing).wire
+        #expect(samples.publish(controller, place, later) == nil)
         let heartbeat = try SignedDocument(signing: Array(payload.utf8), as: .heartbeat, with: samples.signing).wire
         #expect(samples.publish(controller, topic, heartbeat)?.contains("signature") == true)
     }
@@ -285,22 +313,31 @@ struct GuardTests {
         #expect(publish(65) != nil)
     }
 
-    @Test("a device that says too much is refused for a while, and no other")
+    @Test("who says too much is refused for a while, and nobody else")
     func rate() throws {
         let samples = try trusted()
-        let presence = { (device: String) in "fleet/v1/demo/presence/\(device)" }
         func publish(_ device: String, at now: Int64) -> String? {
-            samples.publish(device, presence(device), Array("{}".utf8), now: now)
+            samples.publish(device, "fleet/v1/demo/presence/\(device)", Array("{}".utf8), now: now)
         }
         for _ in 0..<4_000 { #expect(publish("till-1", at: 1_000) == nil) }
         #expect(publish("till-1", at: 1_000)?.contains("at once") == true)
+        #expect(samples.subscribe("till-1", "fleet/v1/demo/control/heartbeat", now: 1_000)?.contains("at once") == true)
         #expect(publish("till-2", at: 1_000) == nil)
         #expect(publish("till-1", at: 1_004) != nil)
         #expect(publish("till-1", at: 1_005) == nil)
         #expect(publish("till-1", at: 1_005) != nil)
+        #expect(publish("till-1", at: 1_013) == nil)
+        #expect(publish("till-1", at: 1_015) == nil, "what was not enough for one counts next time")
         #expect(publish("till-1", at: 500) != nil, "a clock that goes back gives nothing")
         for _ in 0..<4_000 { #expect(publish("till-1", at: .max) == nil) }
         #expect(publish("till-1", at: .max) != nil)
+
+        // Large ones count as several, also of people.
+        let ask = "fleet/v1/demo/control/request/@viewer.ann/list"
+        let large = [UInt8](repeating: 0x20, count: 1_024 * 1_024)
+        let sent = (0..<100).prefix { _ in samples.publish("@viewer.ann", ask, large, retained: false) == nil }
+        #expect(sent.count == 16)
+        #expect(samples.publish("@viewer.bob", ask.replacing("ann", with: "bob"), large, retained: false) == nil)
     }
 
     @Test("a request is said under the own name, and never retained")
@@ -310,6 +347,12 @@ struct GuardTests {
         #expect(samples.publish("@viewer.ann", ask, Array("{}".utf8), retained: false, id: "@viewer.ann~1") == nil)
         #expect(samples.publish("@viewer.ann", ask, Array("{}".utf8), id: "@viewer.ann~1") != nil)
         #expect(samples.publish("@operator.ann", ask, Array("{}".utf8), retained: false) != nil)
+        let barrier = "fleet/v1/demo/control/barrier/@viewer.ann"
+        #expect(samples.publish("@viewer.ann", barrier, Array("{}".utf8), retained: false) == nil)
+        #expect(
+            samples.publish("@viewer.ann", barrier, [UInt8](repeating: 0x20, count: 1_025), retained: false) != nil)
+        let long = "fleet/v1/demo/reply/" + String(repeating: "x", count: 600)
+        #expect(samples.subscribe("@viewer.ann", long)?.contains("too long") == true)
         let later = "fleet/v1/demo/control/request/@viewer.ann/a-verb-of-later"
         #expect(samples.publish("@viewer.ann", later, Array("{}".utf8), retained: false) == nil)
     }
@@ -329,16 +372,19 @@ struct GuardTests {
             Samples.topic(.reply(Samples.till, Samples.app, .status)), Samples.topic(.presence(.device(Samples.till))),
         ]
         var passed = 0
-        for _ in 0..<1_500 {
+        for round in 0..<1_500 {
+            let now = Int64(round) * 1_000
             var wire = wires.randomElement(using: &generator) ?? []
             var topic = Array((topics.randomElement(using: &generator) ?? "").utf8)
             for _ in 0..<Int.random(in: 0...3, using: &generator) { Self.damage(&wire, &generator) }
             for _ in 0..<Int.random(in: 0...1, using: &generator) { Self.damage(&topic, &generator) }
             let text = String(decoding: topic, as: UTF8.self)
             for user in [till, controller, "@operator.ann"] {
-                if samples.publish(user, text, wire, retained: Bool.random(using: &generator)) == nil { passed += 1 }
+                if samples.publish(user, text, wire, retained: Bool.random(using: &generator), now: now) == nil {
+                    passed += 1
+                }
                 _ = samples.reads(user, text, wire)
-                _ = samples.subscribe(user, text)
+                _ = samples.subscribe(user, text, now: now)
             }
         }
         #expect(passed > 10)

@@ -62,8 +62,10 @@ final class Samples {
         Self.client(user, id) { core.refusalToConnect($0)?.reason }
     }
 
-    func subscribe(_ user: String, _ filter: String, id: String? = nil) -> String? {
-        Self.client(user, id) { client in Self.bytes(filter) { core.refusalToSubscribe(to: $0, client)?.reason } }
+    func subscribe(_ user: String, _ filter: String, id: String? = nil, now: Int64 = 0) -> String? {
+        Self.client(user, id) { client in
+            Self.bytes(filter) { core.refusalToSubscribe(to: $0, client, now: now)?.reason }
+        }
     }
 
     func publish(

@@ -35,11 +35,16 @@ struct GuardTests {
 
             let thief = try await fleet.client(
                 fleet.agentFolder("thief").appending(path: "credentials.json"), as: "thief")
-            for filter in ["\(prefix)/desired/group/kiosk/\(app)/+", "\(prefix)/#", "\(prefix)/reply/#", "#"] {
+            for filter in ["\(prefix)/desired/group/+/\(app)/+", "\(prefix)/#", "\(prefix)/reply/#", "#"] {
                 let error = await #expect(throws: MosquittoError.self) { try await thief.subscribe(to: [filter]) }
                 #expect(error?.reason == .notAuthorized)
             }
-            try await thief.subscribe(to: ["\(prefix)/desired/all/\(app)/+"])
+            // It may ask for the group, and is shown what is for all alone.
+            try await fleet.apply(app, "all", "{log-level: {level: debug, for: 600}}")
+            let kiosk = "\(prefix)/desired/group/kiosk/\(app)/+"
+            try await thief.subscribe(to: [kiosk, "\(prefix)/desired/all/\(app)/+"])
+            var messages = thief.messages.makeAsyncIterator()
+            #expect(await messages.next()?.topic == "\(prefix)/desired/all/\(app)/log-level")
 
             // Whoever leaves a group reads it no more.
             try await fleet.fleetctl(["group", "set", "kiosk", "--remove", "till-1"])

@@ -114,6 +114,11 @@ struct BrokerTests {
             // Without it again: what stood there is kept, and the broker starts with the ACL file.
             let before = try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8)
             try home.configureBroker(guardLibrary: nil)
+            try home.reloadBroker()
+            let still = try client(fixture, home, try home.credentials(for: .controller))
+            try await still.connect()
+            #expect(try await still.publish("{}", to: "\(Self.prefix)/desired/all/a/auth") == .notAuthorized)
+            await still.close()
             #expect(try String(contentsOfFile: home.brokerConfigurationPath + ".old", encoding: .utf8) == before)
             let again = try FleetHome(opening: home.path)
             #expect(again.context.guardLibrary == nil)
@@ -122,6 +127,13 @@ struct BrokerTests {
             try await free.connect()
             #expect(try await free.publish("{}", to: "\(Self.prefix)/desired/all/a/auth").isError == false)
             try home.configureBroker(guardLibrary: library)
+            try home.reloadBroker()  // It does not load the guard now, and must not forget the rights.
+            for _ in 0..<20 {
+                #expect(
+                    try await free.publish("{}", to: "\(Self.prefix)/control/request/@operator.x/list")
+                        == .notAuthorized)
+                usleep(10_000)
+            }
             #expect(try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8) == before)
         }
     }

@@ -25,16 +25,22 @@ struct BrokerConfiguration: Hashable, Sendable {
             "# Nobody without a password, nobody without rights.",
             "allow_anonymous false",
             "password_file \(folder)/passwd",
+            "acl_file \(folder)/acl",
         ]
         if let library = context.guardLibrary {
-            lines += ["plugin \(library)"]
+            lines += [
+                "# The guard is asked first, and always answers. A broker that runs without it, and is told by a SIGHUP to read",
+                "# this file, keeps the ACL file.", "plugin \(library)",
+            ]
             lines += GuardConfiguration(fleet: context.fleet, uuid: context.uuid, root: root).options
                 .map { "plugin_opt_\($0.name) \($0.value)" }
-        } else {
-            lines += ["acl_file \(folder)/acl"]
         }
         lines += [
             "allow_zero_length_clientid false",
+            "# Nobody of ours has a session that outlives its connection; what others leave behind is not kept for long.",
+            "persistent_client_expiration 1h",
+            "# What was published when it was allowed is shown, without asking anew for each reader.",
+            "check_retain_source false",
             "",
             "# Desired state and reports are retained messages. What a killed broker loses (everything since the last save),",
             "# the controller and the devices bring back when they connect again.",

@@ -154,6 +154,7 @@ extension FleetHome {
     /// - Returns: Its path for the broker's configuration.
     func installGuard(_ library: String) throws -> String {
         let file = Folder(library)
+        try Self.checkConfigurable([file.path])
         let slash = file.path.lastIndex(of: "/") ?? file.path.startIndex
         let (folder, name) = (Folder(String(file.path[..<slash])), String(file.path[file.path.index(after: slash)...]))
         let bytes = try folder.read(

@@ -49,7 +49,10 @@ extension Broker {
 
     /// A file lets everybody subscribe to everything. The guard refuses a device's groups until it knows them.
     func maySubscribe(to filter: String, _ user: User) -> Bool {
-        guard let refusal = Self.ask(user, filter, [], false, { guardian?.refusalToSubscribe(to: $0.topic, $1) }) else {
+        guard
+            let refusal = Self.ask(
+                user, filter, [], false, { guardian?.refusalToSubscribe(to: $0.topic, $1, now: world.now) })
+        else {
             return true
         }
         if !filter.hasPrefix(Self.groups) {
