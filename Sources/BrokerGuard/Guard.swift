@@ -114,10 +114,14 @@ package struct Guard: Sendable {
     private static let longestFilter = 512
     static let longestMarker = 1_024
 
-    /// Whether a client has not said too much yet. The controller may say what it must.
+    /// Whether a client has not said too much yet. The controller and operators may say what they must.
     private mutating func admits(_ client: Client, _ role: Access.Role, bytes: Int, now: Int64) -> Bool {
-        guard role != .controller, let name = PackedName(client.user) else { return role == .controller }
-        return rates[name, default: Rate()].admits(bytes: bytes, at: now)
+        switch role {
+        case .controller, .operator: return true
+        case .device, .viewer, .bridge:
+            guard let name = PackedName(client.user) else { return false }
+            return rates[name, default: Rate()].admits(bytes: bytes, at: now)
+        }
     }
 
     private func covers(

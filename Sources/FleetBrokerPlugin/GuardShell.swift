@@ -19,7 +19,11 @@ final class GuardShell {
     static func register(with plugin: OpaquePointer, _ userData: UnsafeMutableRawPointer) -> CInt {
         let connects: MOSQ_FUNC_generic_callback = { _, event, context in GuardShell.connect(event, context) }
         let checks: MOSQ_FUNC_generic_callback = { _, event, context in GuardShell.check(event, context) }
-        for (event, callback) in [(MOSQ_EVT_BASIC_AUTH, connects), (MOSQ_EVT_ACL_CHECK, checks)] {
+        let messages: MOSQ_FUNC_generic_callback = { _, event, _ in GuardShell.strip(event) }
+        let callbacks = [
+            (MOSQ_EVT_BASIC_AUTH, connects), (MOSQ_EVT_ACL_CHECK, checks), (MOSQ_EVT_MESSAGE, messages),
+        ]
+        for (event, callback) in callbacks {
             let status = mosquitto_callback_register(plugin, CInt(event.rawValue), callback, nil, userData)
             guard status == CInt(MOSQ_ERR_SUCCESS.rawValue) else { return status }
         }
@@ -34,6 +38,17 @@ final class GuardShell {
     private static func check(_ event: UnsafeMutableRawPointer?, _ userData: UnsafeMutableRawPointer?) -> CInt {
         guard let event, let userData else { return denied }
         return shell(userData).check(event.assumingMemoryBound(to: mosquitto_evt_acl_check.self).pointee)
+    }
+
+    /// Takes away what stands beside the body of a message, of which nobody is told the size when it is to be allowed: properties
+    /// of a megabyte would be kept, and shown to every reader. Nothing of ours has any.
+    private static func strip(_ event: UnsafeMutableRawPointer?) -> CInt {
+        if let message = event?.assumingMemoryBound(to: mosquitto_evt_message.self),
+            message.pointee.properties != nil
+        {
+            mosquitto_property_free_all(&message.pointee.properties)
+        }
+        return allowed
     }
 
     private static let allowed = CInt(MOSQ_ERR_SUCCESS.rawValue)

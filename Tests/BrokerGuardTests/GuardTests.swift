@@ -337,6 +337,8 @@ struct GuardTests {
         let large = [UInt8](repeating: 0x20, count: 1_024 * 1_024)
         let sent = (0..<100).prefix { _ in samples.publish("@viewer.ann", ask, large, retained: false) == nil }
         #expect(sent.count == 16)
+        let change = "fleet/v1/demo/control/request/@operator.ann/apply"
+        for _ in 0..<100 { #expect(samples.publish("@operator.ann", change, large, retained: false) == nil) }
         #expect(samples.publish("@viewer.bob", ask.replacing("ann", with: "bob"), large, retained: false) == nil)
     }
 

@@ -98,4 +98,24 @@ struct GuardTests {
             #expect(try await fleet.reported(app, on: "till-1")["refusals"] == [], "nothing of it reached the device")
         }
     }
+
+    @Test("nothing passes beside a message's body, where its size would not be bounded")
+    func properties() async throws {
+        try await withFixture { fixture in
+            let fleet = try await TestFleet(fixture)
+            _ = try await fleet.startBroker()
+            try await fleet.enroll("till-1")
+            let body = #"{"v":1,"device":"till-1","app":"\#(app)"}"#
+            let result = try await run(
+                try TestFleet.python(),
+                [
+                    TestFleet.script("properties.py"), "\(fleet.port)",
+                    fleet.agentFolder("till-1").appending(path: "credentials.json").path(),
+                    fleet.credentials(of: "@operator.admin").path(), "\(prefix)/reply/till-1/\(app)/status", body,
+                ], environment: ["PYTHONDONTWRITEBYTECODE": "1"])
+            let heard = try JSONValue(json: Array(result.output.utf8), limit: .max)
+            #expect(heard["body"]?.stringValue == body, "\(result.errors)")
+            #expect(heard["properties"] == .object([]), "\(heard.jsonText.prefix(200))")
+        }
+    }
 }
