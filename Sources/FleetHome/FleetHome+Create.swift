@@ -19,7 +19,8 @@ extension FleetHome {
     ) throws -> FleetHome {
         let folder = Folder(path)
         let tlsFiles = tls.map { [$0.authority, $0.certificate ?? "", $0.key ?? ""] } ?? []
-        try checkConfigurable([folder.path, host, listen] + tlsFiles + [guardLibrary].compactMap { $0 })
+        try checkConfigurable([folder.path, host, listen] + tlsFiles)
+        let library = try guardLibrary.map { try GuardLibrary(reading: $0) }
         guard try folder.names().isEmpty else {
             throw FleetHomeError(
                 .exists, "\(folder.path) is not empty",
@@ -41,7 +42,7 @@ extension FleetHome {
                         authority: Folder($0.authority).path, certificate: $0.certificate.map { Folder($0).path },
                         key: $0.key.map { Folder($0).path })
                 }))
-        try home.fill(guardLibrary)
+        try home.fill(library)
         return home
     }
 
@@ -62,7 +63,7 @@ extension FleetHome {
         return [tls.authority, tls.certificate, tls.key].compactMap { $0 }.filter { !account.canRead($0) }
     }
 
-    private mutating func fill(_ guardLibrary: String?) throws {
+    private mutating func fill(_ library: GuardLibrary?) throws {
         try folder.make()
         for folder in [keyFolder, credentialFolder, deviceFolder] { try folder.make() }
         let root = try SigningKey()
@@ -74,7 +75,7 @@ extension FleetHome {
         let signed = try SignedDocument(signing: trust.json, as: .trust, with: root)
         try folder.write(signed.wire, to: "trust.json")
         try makeBrokerFolder()
-        if let guardLibrary { context.guardLibrary = try installGuard(guardLibrary) }
+        context.guardLibrary = try library.map(install)
         try writeBrokerConfiguration()
         try addUser(.controller)
         try addUser(.operator(Name(unchecked: "admin")))

@@ -148,6 +148,12 @@ struct BrokerTests {
             for (library, reason) in [(text.path, "no plugin"), (folder.path + "/none.so", "is missing")] {
                 let error = #expect(throws: FleetHomeError.self) { try home.configureBroker(guardLibrary: library) }
                 #expect("\(try #require(error))".contains(reason))
+                let fresh = folder.path + "/fresh"
+                #expect(throws: FleetHomeError.self) {
+                    try FleetHome.create(
+                        at: fresh, fleet: FleetID(unchecked: "demo"), brokerUser: "root", guardLibrary: library)
+                }
+                #expect(!FileManager.default.fileExists(atPath: fresh), "it can be tried again")
                 #expect(try String(contentsOfFile: home.brokerConfigurationPath, encoding: .utf8) == before)
             }
         }

@@ -4,7 +4,7 @@ import FleetProtocol
 
 struct Broker: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes the broker's configuration.", subcommands: [BrokerConfigure.self])
+        abstract: "Writes the broker's configuration anew.", subcommands: [BrokerConfigure.self])
 }
 
 struct BrokerConfigure: ParsableCommand {

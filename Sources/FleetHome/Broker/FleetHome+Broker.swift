@@ -123,8 +123,9 @@ extension FleetHome {
     /// - Parameter guardLibrary: As with ``create(at:fleet:host:port:listen:brokerUser:tls:guardLibrary:)``.
     package mutating func configureBroker(guardLibrary: String?) throws {
         var home = self
+        let library = try guardLibrary.map { try GuardLibrary(reading: $0) }
         try changing {
-            home.context.guardLibrary = try guardLibrary.map { try home.installGuard($0) }
+            home.context.guardLibrary = try library.map(home.install)
             try home.writeBrokerConfiguration()
             try home.folder.write(home.context, to: "fleet.json")
         }
@@ -152,35 +153,12 @@ extension FleetHome {
     /// Puts the guard where the broker can load it.
     ///
     /// - Returns: Its path for the broker's configuration.
-    func installGuard(_ library: String) throws -> String {
-        let file = Folder(library)
-        try Self.checkConfigurable([file.path])
-        let slash = file.path.lastIndex(of: "/") ?? file.path.startIndex
-        let (folder, name) = (Folder(String(file.path[..<slash])), String(file.path[file.path.index(after: slash)...]))
-        let bytes = try folder.read(
-            name, limit: 256 << 20, remedy: "build it with `swift build --product FleetBrokerPlugin`")
-        guard bytes.starts(with: [0x7F] + Array("ELF".utf8)) else {
-            throw FleetHomeError(
-                .malformed, "\(file.path) is no plugin that Mosquitto could load",
-                remedy: "name the libFleetBrokerPlugin.so that was built with this fleetctl")
-        }
+    func install(_ library: GuardLibrary) throws -> String {
         // The broker's user may not be able to enter the folder of the caller's that it was built in.
-        guard let owner = try brokerOwner(), owner.uid != geteuid() else { return file.path }
-        try brokerFolder.write(bytes, to: Self.guardName, mode: 0o640, owner: (geteuid(), owner.gid))
-        return brokerFolder.path(of: Self.guardName)
-    }
-
-    private static let guardName = "guard.so"
-
-    /// The guard that was built or installed with this program, if it is there.
-    package static var ownGuardLibrary: String? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let length = readlink("/proc/self/exe", &buffer, buffer.count)
-        guard length > 0 else { return nil }
-        let program = String(decoding: buffer[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
-        guard let slash = program.lastIndex(of: "/") else { return nil }
-        return ["", "/../lib/fleetbus"].map { "\(program[..<slash])\($0)/libFleetBrokerPlugin.so" }
-            .first { access($0, R_OK) == 0 }
+        guard let owner = try brokerOwner(), owner.uid != geteuid() else { return library.path }
+        let name = "guard.so"
+        try brokerFolder.write(library.bytes, to: name, mode: 0o640, owner: (geteuid(), owner.gid))
+        return brokerFolder.path(of: name)
     }
 
     /// The user who must be able to read the broker's files; nil for the caller.
