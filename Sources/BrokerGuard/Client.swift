@@ -25,7 +25,7 @@ package struct Client {
     /// Nil for a user name that is none of the fleet's.
     var role: Access.Role? {
         guard let first = user.first else { return nil }
-        guard first == UInt8(ascii: "@") else { return user.isIdentifier(from: 0) ? .device : nil }
+        guard first == UInt8(ascii: "@") else { return DeviceID.isID(user) ? .device : nil }
         if user.isEqual("@controller") { return .controller }
         if user.isIdentifier(behind: "@operator.") { return .operator }
         if user.isIdentifier(behind: "@viewer.") { return .viewer }
@@ -64,18 +64,5 @@ extension UnsafeBufferPointer<UInt8> {
     }
 
     /// Whether an id stands from there to the end.
-    func isIdentifier(from start: Int) -> Bool {
-        guard start < count, count - start <= 48 else { return false }
-        for index in start..<count {
-            switch self[index] {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                continue
-            case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                guard index > start else { return false }
-            default: return false
-            }
-        }
-        return true
-    }
+    private func isIdentifier(from start: Int) -> Bool { DeviceID.isID(UnsafeBufferPointer(rebasing: self[start...])) }
 }

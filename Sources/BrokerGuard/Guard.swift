@@ -135,7 +135,7 @@ package struct Guard: Sendable {
         }
         let table = direction == .read ? rights.read : rights.publish
         return table.covers(path, isFilter: isFilter, own: client.user) { group in
-            if isFilter, isRepaired { return group.isIdentifier(from: 0) }
+            if isFilter, isRepaired { return DeviceID.isID(group) }
             guard let name = PackedName(client.user), let group = PackedName(group) else { return false }
             return devices[name]?.groups.contains(group) ?? false
         }

@@ -80,6 +80,11 @@ public struct AppID: Identifier {
     public static func < (left: AppID, right: AppID) -> Bool { left.text < right.text }
 }
 
+extension DeviceID {
+    /// Whether bytes are an id, of whatever kind: all are written alike.
+    package static func isID(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool { isValid(bytes) }
+}
+
 /// A group of devices.
 package struct GroupID: Identifier {
     package static let noun = "group id"

@@ -53,14 +53,6 @@ final class GuardSample {
     private func ask<Answer>(
         _ message: (topic: String, wire: [UInt8]), _ user: String, _ body: (Guard.Message, Client) -> Answer
     ) -> Answer {
-        var (topic, user) = (message.topic, user)
-        return topic.withUTF8 { topic in
-            user.withUTF8 { user in
-                message.wire.withUnsafeBufferPointer { payload in
-                    body(
-                        Guard.Message(topic: topic, payload: payload, isRetained: true), Client(user: user, id: user))
-                }
-            }
-        }
+        Guard.asking(user, message.topic, message.wire, isRetained: true, body)
     }
 }

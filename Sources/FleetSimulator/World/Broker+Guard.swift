@@ -21,7 +21,7 @@ extension Broker {
             return false
         }
         let before = world.fault == nil ? nil : guardian  // A copy would be paid for.
-        let refusal = Self.ask(user, topic, payload, retain) { message, client in
+        let refusal = Guard.asking(user.text, topic, payload, isRetained: retain) { message, client in
             guardian?.refusalToPublish(message, client, now: world.now)
         }
         if isForgotten(topic, isRead: false) { guardian = before }
@@ -35,7 +35,7 @@ extension Broker {
         guard guardian != nil else { return rights(of: user).read.contains { $0.matches(topic) } }
         let before = world.fault == nil ? nil : guardian
         defer { if isForgotten(topic, isRead: true) { guardian = before } }
-        return Self.ask(user, topic, payload, isRetained) { guardian?.mayRead($0, $1) ?? false }
+        return Guard.asking(user.text, topic, payload, isRetained: isRetained) { guardian?.mayRead($0, $1) ?? false }
     }
 
     /// Whether a deliberate mistake lets the guard forget at once what a message has taught it.
@@ -49,12 +49,10 @@ extension Broker {
 
     /// A file lets everybody subscribe to everything. The guard refuses a device's groups until it knows them.
     func maySubscribe(to filter: String, _ user: User) -> Bool {
-        guard
-            let refusal = Self.ask(
-                user, filter, [], false, { guardian?.refusalToSubscribe(to: $0.topic, $1, now: world.now) })
-        else {
-            return true
+        let refusal = Guard.asking(user.text, filter) {
+            guardian?.refusalToSubscribe(to: $0.topic, $1, now: world.now)
         }
+        guard let refusal else { return true }
         if !filter.hasPrefix(Self.groups) {
             world.fail(.total, "the guard refuses \(user.text) subscribing to \(filter): \(refusal.reason)")
         }
@@ -62,12 +60,15 @@ extension Broker {
     }
 
     private static let groups = Address.prefix(of: SimulatedFleet.id) + "desired/group/"
+}
 
-    private static func ask<Answer>(
-        _ user: User, _ topic: String, _ payload: [UInt8], _ isRetained: Bool,
+extension Guard {
+    /// Puts a question to a guard whose words are texts here, by a client whose id is its user name.
+    static func asking<Answer>(
+        _ user: String, _ topic: String, _ payload: [UInt8] = [], isRetained: Bool = false,
         _ body: (Guard.Message, Client) -> Answer
     ) -> Answer {
-        var (user, topic) = (user.text, topic)
+        var (user, topic) = (user, topic)
         return user.withUTF8 { user in
             topic.withUTF8 { topic in
                 payload.withUnsafeBufferPointer { payload in
