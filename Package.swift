@@ -21,6 +21,7 @@ extension Target.Dependency {
     static let grdb = product(name: "GRDB", package: "GRDB.swift")
     static let logging = product(name: "Logging", package: "swift-log")
     static let nio = product(name: "NIOCore", package: "swift-nio")
+    static let nioHTTP = product(name: "NIOHTTP1", package: "swift-nio")
     static let nioPosix = product(name: "NIOPosix", package: "swift-nio")
     static let serviceLifecycle = product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
     static let unixSignals = product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -92,7 +93,10 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "FleetController",
-            dependencies: ["CSQLite", "FleetProtocol", "FleetHome", "Mosquitto", .grdb, .logging, .serviceLifecycle],
+            dependencies: [
+                "CSQLite", "FleetProtocol", "FleetHome", "Mosquitto", .grdb, .logging, .nio, .nioHTTP, .nioPosix,
+                .serviceLifecycle,
+            ],
             swiftSettings: settings),
         .executableTarget(
             name: "fleet-controller",

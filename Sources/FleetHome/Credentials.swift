@@ -10,11 +10,13 @@ package struct Credentials: Hashable, Sendable, CustomStringConvertible {
         self.password = password
     }
 
-    /// 192 random bits.
-    static func random(for user: User) -> Credentials {
+    static func random(for user: User) -> Credentials { Credentials(user: user, password: randomPassword()) }
+
+    /// 192 random bits, in base64url.
+    static func randomPassword() -> String {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<24).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        return Credentials(user: user, password: Base64URL.encode(bytes))
+        return Base64URL.encode(bytes)
     }
 
     /// Never the password.

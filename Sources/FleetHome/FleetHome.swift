@@ -5,7 +5,7 @@ import Glibc
 /// configuration of its broker.
 ///
 /// ```
-/// fleet.json  trust.json  fleet.db  controller.lock  changes.lock
+/// fleet.json  trust.json  fleet.db  controller.lock  changes.lock  metrics.token
 /// keys/{root,signing}.key   credentials/USER   devices/ID.json   broker/{mosquitto.conf,passwd,acl,guard.so,data/}
 /// ```
 /// Every file is replaced as a whole; changes of several processes wait for each other. The folder belongs to one user of

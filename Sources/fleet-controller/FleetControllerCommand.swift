@@ -47,12 +47,24 @@ extension FleetControllerCommand {
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Run the controller of a fleet until it is told to end (SIGTERM or SIGINT).",
-            discussion: "Example: fleet-controller run --home /var/lib/fleetbus/demo")
+            discussion: """
+                Examples: fleet-controller run --home /var/lib/fleetbus/demo
+                          fleet-controller run --home /var/lib/fleetbus/demo --metrics 9464
+                """)
 
         @OptionGroup var home: HomeOptions
 
         @Flag(help: "The database was put back from a backup: begin a new epoch, and sign every document again.")
         var restored = false
+
+        @Option(
+            help: ArgumentHelp(
+                """
+                Tell Prometheus of the fleet at http://127.0.0.1:PORT/metrics, to whoever shows the token that is in the \
+                fleet's folder, in metrics.token. Another address of loopback: [::1]:9464.
+                """, valueName: "port"),
+            transform: { try MetricsAddress($0) })
+        var metrics: MetricsAddress?
 
         @Option(help: "How much to log: trace, debug, info, notice, warning, error or critical.")
         var logLevel = Logger.Level.info
@@ -62,7 +74,8 @@ extension FleetControllerCommand {
             LoggingSystem.bootstrap(StreamLogHandler.standardError)
             var logger = Logger(label: "fleet-controller")
             logger.logLevel = logLevel
-            let service = ControllerService(home: home, isRestoring: restored, logger: logger)
+            let service = ControllerService(
+                home: home, isRestoring: restored, metricsAddress: metrics, logger: logger)
             let group = ServiceGroup(
                 services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
             try await group.run()

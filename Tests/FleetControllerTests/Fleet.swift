@@ -68,9 +68,11 @@ struct Fleet {
 
     /// Runs a controller for the time of `body`, and ends it gracefully.
     func withController<Value: Sendable>(
-        isRestoring: Bool = false, _ body: @escaping @Sendable () async throws -> Value
+        isRestoring: Bool = false, metricsAddress: MetricsAddress? = nil,
+        _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let service = ControllerService(home: home, isRestoring: isRestoring, logger: Self.logger)
+        let service = ControllerService(
+            home: home, isRestoring: isRestoring, metricsAddress: metricsAddress, logger: Self.logger)
         let group = ServiceGroup(services: [service], logger: Self.logger)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }

@@ -9,6 +9,7 @@ actor ControllerEngine {
     private let outbox: Outbox
     private let store: FleetStore
     private var core: ControllerCore
+    private let usage: ProcessUsage
     private let begun = ContinuousClock.now
     /// The connection that events come from.
     private var connection = 0
@@ -23,6 +24,7 @@ actor ControllerEngine {
     init(home: FleetHome, lock: HomeLock, isRestoring: Bool, outbox: Outbox) throws {
         self.home = home
         self.outbox = outbox
+        usage = ProcessUsage(databasePath: home.databasePath)
         let identity = try FleetIdentity(
             fleetID: home.context.fleet, fleet: home.context.uuid, signingKey: home.signingKey(),
             trustWire: home.trust().wire, rootKey: home.rootKey().publicKey)
@@ -60,6 +62,8 @@ actor ControllerEngine {
     }
 
     func readEnrolments() throws { handle(.enrolments(try Self.enrolments(home))) }
+
+    func metrics() throws -> [Metric] { try core.metrics(at: .now()) + usage.metrics }
 
     private static func enrolments(_ home: FleetHome) throws -> [DeviceID: Int64] {
         Dictionary(try home.devices().map { ($0.device, $0.incarnation) }) { $1 }

@@ -11,12 +11,18 @@ import ServiceLifecycle
 package struct ControllerService: Service {
     private let home: FleetHome
     private let isRestoring: Bool
+    private let metricsAddress: MetricsAddress?
     private let logger: Logger
 
-    /// - Parameter isRestoring: Whether the database was put back from a backup: the first connection begins a new epoch.
-    package init(home: FleetHome, isRestoring: Bool = false, logger: Logger) {
+    /// - Parameters:
+    ///   - isRestoring: Whether the database was put back from a backup: the first connection begins a new epoch.
+    ///   - metricsAddress: Where to tell Prometheus the controller's figures; nowhere if nil.
+    package init(
+        home: FleetHome, isRestoring: Bool = false, metricsAddress: MetricsAddress? = nil, logger: Logger
+    ) {
         self.home = home
         self.isRestoring = isRestoring
+        self.metricsAddress = metricsAddress
         self.logger = logger
     }
 
@@ -26,17 +32,41 @@ package struct ControllerService: Service {
         let outbox = Outbox()
         let engine = try ControllerEngine(home: home, lock: lock, isRestoring: isRestoring, outbox: outbox)
         lock.noteDatabase(at: lock.databasePosition)
+        let metrics = try await metricsServer()
         let loop = try EventLoop(name: "controller", gathering: .milliseconds(3))
         let client = try MQTTClient(options(engine.will), on: loop)
         logger.info(
             "started", metadata: ["home": "\(home.path)", "fleet": "\(home.context.fleet)", "broker": "\(broker)"])
-        let outcome = await serve(client, engine, lock, outbox, loop)
+        if home.context.guardLibrary == nil {
+            logger.notice("the broker has no guard; `fleetctl broker configure` gives it one")
+        }
+        let outcome = await serve(client, engine, lock, outbox, loop, metrics)
         // The will is how it says good-bye: a message of its own could still wait behind others at the DISCONNECT.
         await client.close(.publishingWill)
         await loop.shutdown()
         try await engine.close()
         logger.info("stopped")
         try outcome.get()
+    }
+
+    private func metricsServer() async throws -> MetricsServer? {
+        guard let metricsAddress else { return nil }
+        let server = try await MetricsServer(at: metricsAddress, token: home.metricsToken())
+        logger.info(
+            "serving metrics",
+            metadata: ["address": "\(server.address ?? metricsAddress)", "token": "\(home.metricsTokenPath)"])
+        return server
+    }
+
+    /// The fleet goes on without, should it end: whoever reads them notices.
+    private func tell(_ metrics: MetricsServer, _ engine: ControllerEngine) async -> Result<Void, any Error> {
+        do {
+            try await metrics.run { try await engine.metrics() }
+        } catch {
+            logger.error("metrics are not served any more", metadata: ["reason": "\(error)"])
+        }
+        try? await gracefulShutdown()
+        return .success(())
     }
 
     private var broker: String { "\(home.context.host):\(home.context.port)" }
@@ -54,7 +84,8 @@ package struct ControllerService: Service {
 
     /// Runs until one part ends: by graceful shutdown, or because it must not go on.
     private func serve(
-        _ client: MQTTClient, _ engine: ControllerEngine, _ lock: HomeLock, _ outbox: Outbox, _ loop: EventLoop
+        _ client: MQTTClient, _ engine: ControllerEngine, _ lock: HomeLock, _ outbox: Outbox, _ loop: EventLoop,
+        _ metrics: MetricsServer?
     ) async -> Result<Void, any Error> {
         let alarm = Alarm(loop)
         return await withTaskGroup(of: Result<Void, any Error>.self) { group in
@@ -77,6 +108,7 @@ package struct ControllerService: Service {
             group.addTask {
                 await Result { try await Performer(client, engine, lock, alarm, logger).run(outbox) }
             }
+            if let metrics { group.addTask { await tell(metrics, engine) } }
             client.start()
             defer { group.cancelAll() }
             return await group.next() ?? .success(())

@@ -1,5 +1,5 @@
 /// Whether a device is connected, as far as the controller knows on its present connection.
-enum Connectivity: String, Hashable, Comparable, Sendable {
+enum Connectivity: String, CaseIterable, Hashable, Comparable, Sendable {
     case online, offline, unknown
 
     /// Who is most likely to answer comes first.

@@ -57,6 +57,23 @@ extension FleetStore.Transaction {
             ?? 0
     }
 
+    /// How many devices there are, by whether they are connected.
+    func deviceCounts() throws -> [Connectivity: Int64] {
+        let session = try session()
+        return try rows("SELECT state, count(*) FROM devices GROUP BY state").reduce(into: [:]) { counts, row in
+            counts[Connectivity(state: row[0], session: session), default: 0] += row[1] as Int64
+        }
+    }
+
+    /// How many devices ``DeviceRow/warning`` or ``gaps(of:)`` speak of.
+    func warnedDeviceCount() throws -> Int64 {
+        try number(
+            "SELECT count(*) FROM devices WHERE warning IS NOT NULL OR id IN (SELECT device FROM gaps)") ?? 0
+    }
+
+    /// How many events devices had to drop.
+    func lostEventCount() throws -> Int64 { try number("SELECT sum(last - first + 1) FROM gaps") ?? 0 }
+
     /// Ranges of events that a device had to drop, as texts.
     func gaps(of device: DeviceRow) throws -> [String] {
         try rows(

@@ -2,6 +2,7 @@ import DeviceAgent
 import FleetHome
 import FleetProtocol
 import Mosquitto
+import Synchronization
 
 /// An operator who changes single devices by the thousand, and sees every status that comes of it: requests to the
 /// controller go out, its answers and the devices' statuses come in.
@@ -22,12 +23,17 @@ actor OperatorDriver {
         var bus = Histogram()
     }
 
-    private struct Change {
-        let due: UInt64
-        var published: UInt64?
+    /// When each device's newest document was seen: by a thread of its own, since this one is busy when documents come.
+    private final class Sightings: Sendable {
+        private let times = Mutex<[DeviceID: UInt64]>([:])
+
+        func note(_ device: DeviceID, at time: UInt64) { times.withLock { $0[device] = time } }
+        func take(_ device: DeviceID) -> UInt64? { times.withLock { $0.removeValue(forKey: device) } }
     }
 
     private nonisolated let loop: EventLoop
+    private nonisolated let readingLoop: EventLoop
+    private let sightings = Sightings()
     private let home: FleetHome
     private let devices: Int
     private let user = User.operator(Name(unchecked: "admin"))
@@ -38,7 +44,8 @@ actor OperatorDriver {
     private var client: LoopClient?
     private var documents: LoopClient?
     private var subscribed = 0
-    private var under: [Int: Change] = [:]
+    /// When the changes that are under way were due.
+    private var under: [Int: UInt64] = [:]
     private var asked: [RandomID: (device: Int, due: UInt64)] = [:]
     private var order: [Int: ReportOrder] = [:]
     private var received: [Int: Int64] = [:]
@@ -55,14 +62,20 @@ actor OperatorDriver {
         self.home = home
         self.devices = devices
         loop = try EventLoop(name: "operator")
+        readingLoop = try EventLoop(name: "reader")
     }
 
     func connect() async throws {
         let fleet = home.context.fleet
         if try !home.users().contains(reader) { _ = try home.addUser(reader) }
         let topics = [Address.response(user, replyTo).topic(in: fleet), Address.prefix(of: fleet) + "reply/+/+/status"]
-        client = try start(user, topics)
-        documents = try start(reader, [Address.prefix(of: fleet) + "desired/device/+/+/config"])
+        client = try start(user, topics, on: loop) { [self] message in assumeIsolated { $0.took(message) } }
+        let sightings = sightings
+        documents = try start(reader, [Address.prefix(of: fleet) + "desired/device/+/+/config"], on: readingLoop) {
+            let now = Clock.now()
+            guard case .desired(.device(let device), _, _) = Address(topic: $0.topic, in: fleet) else { return }
+            sightings.note(device, at: now)
+        }
         let deadline = Clock.now() + 10_000_000_000
         while subscribed < 2 {
             guard Clock.now() < deadline else { throw LoadError("the operator could not connect") }
@@ -70,7 +83,9 @@ actor OperatorDriver {
         }
     }
 
-    private func start(_ user: User, _ topics: [String]) throws -> LoopClient {
+    private func start(
+        _ user: User, _ topics: [String], on loop: EventLoop, _ took: @escaping @Sendable (Message) -> Void
+    ) throws -> LoopClient {
         // One person may run several commands, a bridge is one client.
         let id = user == self.user ? "\(user.text)~bench\(replyTo.text.prefix(8))" : user.text
         var options = ClientOptions(host: home.context.host, port: home.context.port, clientID: id)
@@ -80,14 +95,16 @@ actor OperatorDriver {
             switch event {
             case .connected:
                 _ = try? client.subscribe(to: topics, options: SubscribeOptions(retained: .skip))
-            case .subscribed: assumeIsolated { $0.subscribed += 1 }
-            case .message(let message): assumeIsolated { $0.took(message) }
+            case .subscribed: Task { await hasSubscribed() }  // connect() waits for it
+            case .message(let message): took(message)
             case .connecting, .published, .unsubscribed, .disconnected: break
             }
         }
         client.start()
         return client
     }
+
+    private func hasSubscribed() { subscribed += 1 }
 
     // MARK: Runs
 
@@ -141,7 +158,8 @@ actor OperatorDriver {
         guard let value = try? JSONValue(json: body, limit: body.count) else { return }
         let now = Timestamp(milliseconds: Now.system.wall.milliseconds)
         let request = Request(id: id, replyTo: replyTo, notAfter: now.advanced(bySeconds: 60), body: value).json
-        under[device] = Change(due: due)
+        _ = sightings.take(LoadPlan.deviceID(device + 1))
+        under[device] = due
         asked[id] = (device, due)
         let topic = Address.request(user, .apply).topic(in: home.context.fleet)
         if (try? client.publish(request, to: topic)) == nil {
@@ -166,8 +184,6 @@ actor OperatorDriver {
         let now = Clock.now()
         switch Address(topic: message.topic, in: home.context.fleet) {
         case .response: answered(message.payload, at: now)
-        case .desired(.device(let name), _, _):
-            if let number = Int(name.text.dropFirst(4)) { under[number - 1]?.published = now }
         case .reply(let device, let app, .status): reported(device, app, message.payload, at: now)
         default: break
         }
@@ -200,13 +216,16 @@ actor OperatorDriver {
             config.received > received[device] ?? 0
         else { return }
         received[device] = config.received
-        guard let change = under.removeValue(forKey: device) else { return }
+        guard let due = under.removeValue(forKey: device) else { return }
         last = now
         result.changes += 1
-        result.latency.add(now &- change.due)
-        if let published = change.published { result.bus.add(now &- published) }
+        result.latency.add(now &- due)
+        if let published = sightings.take(name), published < now { result.bus.add(now &- published) }
         changeMore()
     }
 
-    nonisolated func end() async { await loop.shutdown() }
+    nonisolated func end() async {
+        await loop.shutdown()
+        await readingLoop.shutdown()
+    }
 }
