@@ -483,5 +483,15 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(186_075, .request(1, .apply(app: 0, .device(2), aspect: 4, variant: 3, isBased: true))),
                     .init(187_084, .answer(2, 0)),
                 ])),
+        KeptSchedule(
+            what:
+                "a broker that refuses the controller's keys for a while has its guard refuse what is signed with them, until they are said again",
+            schedule: Schedule(
+                seed: 7_000_391, devices: 8, apps: 2, broker: .lossy,
+                steps: [
+                    .init(6, .reboot(1)),
+                    .init(30, .refuseSaid(nil, 68_409)),
+                    .init(2_377, .request(1, .apply(app: 0, .device(4), aspect: 4, variant: 2, isBased: false))),
+                ])),
     ]
 }

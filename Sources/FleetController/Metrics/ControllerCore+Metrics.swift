@@ -11,7 +11,7 @@ extension ControllerCore {
                     "fleetbus_serving",
                     "1 while the controller is connected to its broker and has compared what that holds.",
                     phase.serving == nil ? 0 : 1),
-                Metric("fleetbus_epoch", "Rises by one with each restore from a backup.", latest.epoch),
+                Metric("fleetbus_epoch", "Rises with each restore from a backup.", latest.epoch),
                 Metric("fleetbus_revision", "The number of the latest signed document.", latest.number),
             ]
             return [build] + own + (try devices(transaction)) + (try apps(transaction, now))

@@ -13,7 +13,8 @@ extension Broker {
             isSigned: fleet.checked.isValid)
     }
 
-    /// No client of ours is refused, whatever has happened to it, to the broker and to the controller.
+    /// No client of ours is refused, whatever has happened to it, to the broker and to the controller, but where that was not let
+    /// say which keys count.
     func mayPublish(_ topic: String, _ payload: [UInt8], retain: Bool, by user: User) -> Bool {
         guard guardian != nil else {
             if rights(of: user).publish.contains(where: { $0.matches(topic) }) { return true }
@@ -21,14 +22,19 @@ extension Broker {
             return false
         }
         let before = world.fault == nil ? nil : guardian  // A copy would be paid for.
-        let refusal = Guard.asking(user.text, topic, payload, isRetained: retain) { message, client in
-            guardian?.refusalToPublish(message, client, now: world.now)
-        }
+        let refusal = refusal(of: topic, payload, retain, by: user)
         if isForgotten(topic, isRead: false) { guardian = before }
         if let refusal {
             world.fail(.total, "the guard refuses \(user.text) publishing at \(topic): \(refusal.reason)")
         }
         return refusal == nil
+    }
+
+    /// What the guard has against it, if there is one.
+    func refusal(of topic: String, _ payload: [UInt8], _ retain: Bool, by user: User) -> Refusal? {
+        Guard.asking(user.text, topic, payload, isRetained: retain) { message, client in
+            guardian?.refusalToPublish(message, client, now: world.now)
+        }
     }
 
     func mayRead(_ topic: String, _ payload: [UInt8], isRetained: Bool, _ user: User) -> Bool {

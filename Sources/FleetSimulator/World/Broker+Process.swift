@@ -5,7 +5,7 @@ extension Broker {
     func start() {
         guard !isUp else { return }
         isUp = true
-        (guardian, learntOnce) = (freshGuard(), [])
+        (guardian, learntOnce, hasRefusedKeys) = (freshGuard(), [], false)
     }
 
     /// - Parameter age: How many savings before the last the database is that it comes back with; it may have none.

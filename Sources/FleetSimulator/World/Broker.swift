@@ -26,6 +26,8 @@ final class Broker {
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
     /// What its process knows of its clients, as of its start; nil where an ACL file says who may do what.
     var guardian: Guard?
+    /// Its process has refused the keys that count, so that a guard which does not know them believes no document.
+    var hasRefusedKeys = false
     /// The memberships that a guard with a deliberate mistake has learnt once.
     var learntOnce: Set<String> = []
 
@@ -55,7 +57,7 @@ final class Broker {
         acknowledged: @escaping (UInt8) -> Void = { _ in }
     ) {
         up(connection, qos) { [unowned self] in
-            let isRefused = refusedUntil[connection.client.user].map { world.now < $0 } ?? false
+            let isRefused = refuses(topic, payload, retain, by: connection.client.user)
             let reason: UInt8
             if isRefused {
                 world.say("broker", "refuses \(topic)")
@@ -83,6 +85,18 @@ final class Broker {
     private static let noSubscriber: UInt8 = 16
 
     func refuse(_ user: User, for time: Int64) { refusedUntil[user] = world.now + time }
+
+    private func refuses(_ topic: String, _ payload: [UInt8], _ retain: Bool, by user: User) -> Bool {
+        let isKeys = user == .controller && topic == Self.keys
+        if let until = refusedUntil[user], world.now < until {
+            if isKeys { hasRefusedKeys = true }
+            return true
+        }
+        if isKeys { hasRefusedKeys = false }
+        return hasRefusedKeys && user == .controller && refusal(of: topic, payload, retain, by: user) != nil
+    }
+
+    private static let keys = Address.trust.topic(in: SimulatedFleet.id)
 
     /// Whether it may have refused what was said just now.
     func refuses(_ user: User) -> Bool { refusedUntil[user].map { world.now < $0 + 5_000 } ?? false }

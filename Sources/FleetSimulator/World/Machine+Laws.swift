@@ -230,11 +230,17 @@ extension Machine {
 
     /// A revision that could not be applied is not said to be in force, whatever an app answers to what stands in for it. What it
     /// says late of a delivery that was followed by another one is true of that, and so is what it says of an equal value that it
-    /// had when the revision could still be applied.
+    /// had when the revision could still be applied. Nor is one that an app has been told of, and has not answered.
     private func checkApplied(_ app: AppRecord, was old: AppRecord) {
         for policy in Policy.allCases where app[policy].attempt.outcome != .rejected {
             watch.applicable[app.id, default: Policy.allCases.map { _ in -1 }][policy.index] =
                 app[policy].attempt.revision
+        }
+        for policy in Policy.allCases where app[policy].applied != old[policy].applied {
+            let attempt = app[policy].attempt
+            guard attempt.outcome == .delivered, app[policy].applied == attempt.revision else { continue }
+            world.fail(
+                .summary, "\(name)/\(app.id): \(policy.rawValue) of \(attempt.revision) is delivered, and applied")
         }
         guard app.authReason != .outOfContact else { return }
         for policy in Policy.allCases where watch.answers[app.id]?.contains(policy) ?? false {
