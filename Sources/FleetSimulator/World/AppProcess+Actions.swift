@@ -78,11 +78,17 @@ extension AppProcess {
 
     func retire() {
         ask(isRetirement: true) { session in
+            let wasRetired = session.properties.authReason == .selfRetired
             let effects = try session.retire()
             guard session.properties.authReason == .selfRetired, case .auth(.retired, _) = session.properties[.auth]
             else {
                 world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties[.auth])")
                 return effects
+            }
+            var expected = AppProperties.expectedInitial
+            (expected[.auth], expected.authReason) = (session.properties[.auth], .selfRetired)
+            if !wasRetired, session.properties != expected {
+                world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties)")
             }
             isRetiring = isAttended && (isRetiring || !effects.isEmpty)
             // The app has done that itself.

@@ -24,6 +24,22 @@ extension Controller {
         }
     }
 
+    /// Of a copy of a device, or of one that was put back, operators are warned until the device is enrolled again.
+    func checkCopies() {
+        for machine in world.machines
+        where machine.wasPutBack || world.clones.contains(where: { $0.id == machine.id }) {
+            guard let device = try? store.device(machine.id) else {
+                copies[machine.id] = nil
+                continue
+            }
+            if copies[machine.id] == device.incarnation, device.warning == nil {
+                world.fail(.summary, "\(machine.name) is a copy, and is warned of no more")
+            }
+            let isCopy = device.warning?.hasSuffix("a cloned or restored image") ?? false
+            copies[machine.id] = isCopy ? device.incarnation : nil
+        }
+    }
+
     /// At rest lists say what the store has, which other laws hold against the devices: all of it, on pages of any size.
     func checkLists(_ statuses: [Status], _ online: Set<DeviceID>) throws {
         guard let running else { return }

@@ -93,6 +93,8 @@ final class Controller: BusClient {
     var orders: [FleetStore.DeviceApp: ReportOrder] = [:]
     /// Through which incarnation each device was taken out of the fleet, as operators were answered.
     var removed: [DeviceID: Int64] = [:]
+    /// Of which devices it warns in this run that they are copies, and which incarnation those are.
+    var copies: [DeviceID: Int64] = [:]
     /// What it has read in the home last.
     private(set) var homeRead: [DeviceID: Int64] = [:]
     /// What its store must say is desired, and what its backup must.
@@ -161,7 +163,7 @@ final class Controller: BusClient {
         guard running == nil else { return }
         runs += 1
         self.isRestoring = isRestoring
-        (isStalled, late) = (false, [])
+        (isStalled, late, copies) = (false, [], [:])
         let isRestoring = isRestoring || world.fault == .startsAsRestored
         do {
             let core = try ControllerCore(
@@ -265,6 +267,7 @@ final class Controller: BusClient {
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkOrders()
+            if !isFull { checkCopies() }
         case .tick: checkBeats(effects)
         case .refused: break
         case .enrolments(let enrolments):
