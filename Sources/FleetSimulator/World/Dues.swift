@@ -8,6 +8,8 @@ struct Dues {
     private var eventsSaidAt: Int64?
     /// Since when somebody says for it that it is away, or has cleared what it said.
     private var presenceSince: Int64?
+    /// Since when it has refused a document, and said no status.
+    private var refusedSince: Int64?
     /// A marker that has not come back, said when nothing else was waited for, and when.
     private var marker: (number: Int64, at: Int64)?
     /// All that have not come back.
@@ -23,6 +25,8 @@ struct Dues {
     private static let eventRetry: Int64 = 30_000
     /// Half a minute; twice as long when its subscription has been waited for in vain that long, and a quarter more.
     private static let markerRetry: Int64 = 75_000
+    /// Statuses are said at once, but for the first on a connection, which take their time.
+    private static let report: Int64 = 30_000
     /// Greetings are answered every five seconds at most.
     private static let answer: Int64 = 5_000
 
@@ -33,6 +37,8 @@ struct Dues {
         let now = core.state.running.total
         for event in events { note(event, of: core.device, on: connection, at: now) }
         for case .subscribe(_, let barrier) in effects { asked.insert(barrier) }
+        if isConnected, effects.contains(where: \.isRefusal) { refusedSince = refusedSince ?? now }
+        if effects.contains(where: { if case .report = $0 { true } else { false } }) { refusedSince = nil }
         for case .publish(let address, let payload, _) in effects where isConnected { said(address, payload, at: now) }
         guard events.contains(where: { if case .tick = $0 { true } else { false } }) else { return nil }
         if let eventsSaidAt, !core.state.events.isEmpty, now - eventsSaidAt > Self.eventRetry + Self.tolerance {
@@ -40,6 +46,9 @@ struct Dues {
         }
         if let marker, now - marker.at > Self.markerRetry + Self.tolerance {
             return "its marker \(marker.number) was said \(now - marker.at) ms ago, and has not come back"
+        }
+        if let refusedSince, !core.state.apps.isEmpty, now - refusedSince > Self.report + Self.tolerance {
+            return "it has refused a document, and no status has said so for \(now - refusedSince) ms"
         }
         if let presenceSince, now - presenceSince > Self.answer + Self.tolerance {
             return "it has let others speak of its presence for \(now - presenceSince) ms"
@@ -85,5 +94,11 @@ struct Dues {
         case .reply(_, _, .event), .reply(_, _, .logLevel): eventsSaidAt = now
         default: break
         }
+    }
+}
+
+extension DeviceEffect {
+    fileprivate var isRefusal: Bool {
+        if case .log(let entry) = self { entry.message == "refused a document" } else { false }
     }
 }
