@@ -136,12 +136,14 @@ struct MetricTests {
 
     @Test("nonsense, and those who connect and say nothing, keep nobody from being answered")
     func nonsense() async throws {
-        let server = try await MetricsServer(at: MetricsAddress("0"), token: "token", patience: .milliseconds(300))
+        let server = try await MetricsServer(at: MetricsAddress("0"), token: "token", patience: .milliseconds(300)) {
+            [Metric("one", "One.", 1)]
+        }
         let place = try #require(server.address)
         try await withFixture { fixture in
-            let serving = Task { try await server.run { [Metric("one", "One.", 1)] } }  // ended below
+            let serving = Task { try await server.run() }  // ended below
             fixture.onEnd { serving.cancel() }
-            for _ in 0..<20 {
+            for _ in 0..<100 {
                 _ = try await fixture.process(
                     Self.shell, ["-c", "exec 3<>/dev/tcp/127.0.0.1/$0; exec sleep 600", "\(place.port)"])
             }
@@ -150,6 +152,41 @@ struct MetricTests {
                 #expect(lines.first.map { $0.isEmpty || $0.hasPrefix("HTTP/1.1 4") } ?? true, "\(text): \(lines)")
             }
             #expect(try await Self.ask(place, "GET /metrics", "token").last == "one 1")
+        }
+    }
+
+    @Test("a long answer comes whole, also to a slow reader")
+    func long() async throws {
+        var metric = Metric("many", "Many.")
+        for number in 0..<100_000 { metric.add(1, ["number": "\(number)"]) }
+        let long = metric
+        let server = try await MetricsServer(at: MetricsAddress("0"), token: "token") { [long] }
+        let place = try #require(server.address)
+        try await withFixture { fixture in
+            let serving = Task { try await server.run() }  // ended below
+            fixture.onEnd { serving.cancel() }
+            let request = #"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\n\r\n"#
+            let script = #"exec 3<>/dev/tcp/127.0.0.1/$0; printf '%b' "$1" >&3; sleep 1; tail -n 1 <&3"#
+            let answer = try await run(Self.shell, ["-c", script, "\(place.port)", request])
+            #expect(answer.output == #"many{number="99999"} 1"#)
+        }
+    }
+
+    @Test("a controller ends as it should while others are connected, answered or not")
+    func ends() async throws {
+        try await withFixture { fixture in
+            let fleet = try await Fleet(fixture)
+            let place = try MetricsAddress("\(freePort())")
+            try await fleet.withController(metricsAddress: place) {
+                try await until("the controller listens") { accepts(port: UInt16(place.port)) }
+                for _ in 0..<30 {
+                    let process = try await fixture.process(
+                        Self.shell,
+                        ["-c", "exec 3<>/dev/tcp/127.0.0.1/$0; echo connected; exec sleep 600", "\(place.port)"])
+                    for await _ in process.lines { break }
+                }
+            }
+            try await until("nobody listens") { !accepts(port: UInt16(place.port)) }
         }
     }
 

@@ -1,33 +1,37 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import Synchronization
 
 /// Tells Prometheus the controller's figures: `GET /metrics` over HTTP on loopback, to whoever shows the token.
 ///
-/// Bounded: eight connections at a time, more wait to be accepted; each gets one answer, within ten seconds of
-/// its turn.
-struct MetricsServer {
-    private typealias Client = NIOAsyncChannel<HTTPServerRequestPart, HTTPServerResponsePart>
+/// Bounded: 64 connections at a time, more are closed; each gets one answer, within ten seconds.
+final class MetricsServer: Sendable {
+    typealias Metrics = @Sendable () async throws -> [Metric]
 
-    private let server: NIOAsyncChannel<Client, Never>
-    private let token: [UInt8]
-    private static let maximumConnections = 8
-    /// How long a connection may take.
-    private let patience: Duration
+    private let channel: any Channel
 
-    /// Listens at `address` from here on. Throws ``FleetControllerError`` when that cannot be.
-    init(at address: MetricsAddress, token: String, patience: Duration = .seconds(10)) async throws {
-        self.token = Array(token.utf8)
-        self.patience = patience
+    /// Listens at `address` from here on, and answers with what `metrics` returns. Throws ``FleetControllerError`` when that
+    /// cannot be.
+    init(
+        at address: MetricsAddress, token: String, patience: Duration = .seconds(10), _ metrics: @escaping Metrics
+    ) async throws {
+        let token = Array(token.utf8)
+        let room = Room()
         do {
-            server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-                .bind(host: address.host, port: address.port) { channel in
+                .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-                        return try Client(wrappingChannelSynchronously: channel)
+                        guard room.take() else { return channel.close(promise: nil) }
+                        channel.closeFuture.whenComplete { _ in room.giveBack() }
+                        channel.eventLoop.scheduleTask(in: TimeAmount(patience)) { channel.close(promise: nil) }
+                        let pipeline = channel.pipeline.syncOperations
+                        try pipeline.configureHTTPServerPipeline()
+                        try pipeline.addHandler(MetricsHandler(token, metrics))
                     }
                 }
+                .bind(host: address.host, port: address.port).get()
         } catch {
             throw FleetControllerError(.unusable, "metrics cannot be served at \(address): \(error)")
         }
@@ -35,49 +39,73 @@ struct MetricsServer {
 
     /// Where it listens.
     var address: MetricsAddress? {
-        guard let address = server.channel.localAddress, let host = address.ipAddress, let port = address.port else {
+        guard let address = channel.localAddress, let host = address.ipAddress, let port = address.port else {
             return nil
         }
         return MetricsAddress(host: host, port: port)
     }
 
-    /// Answers with what `metrics` returns, until the task is cancelled.
-    func run(_ metrics: @escaping @Sendable () async throws -> [Metric]) async throws {
-        try await server.executeThenClose { clients in
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                var open = 0
-                for try await client in clients {
-                    if open == Self.maximumConnections {
-                        try await group.next()
-                        open -= 1
-                    }
-                    group.addTask { await answer(client, metrics) }
-                    open += 1
-                }
+    /// Returns when it listens no more: the task was cancelled, or it has failed.
+    func run() async throws {
+        try await withTaskCancellationHandler {
+            try await channel.closeFuture.get()
+        } onCancel: {
+            channel.close(promise: nil)
+        }
+    }
+
+    /// Counts the connections.
+    private final class Room: Sendable {
+        private let open = Mutex(0)
+        private static let maximum = 64
+
+        func take() -> Bool {
+            open.withLock { open in
+                guard open < Self.maximum else { return false }
+                open += 1
+                return true
+            }
+        }
+
+        func giveBack() { open.withLock { $0 -= 1 } }
+    }
+}
+
+/// Reads the one request of a connection.
+private final class MetricsHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let token: [UInt8]
+    private let metrics: MetricsServer.Metrics
+    private var head: HTTPRequestHead?
+
+    init(_ token: [UInt8], _ metrics: @escaping MetricsServer.Metrics) {
+        self.token = token
+        self.metrics = metrics
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let request): head = request
+        case .body: break
+        case .end:
+            guard let head else { return }
+            self.head = nil
+            let (channel, token, metrics) = (context.channel, token, metrics)
+            // Ends with the answer; the connection waits for it, and for no longer than its time.
+            channel.eventLoop.makeFutureWithTask {
+                await MetricsResponse(to: head, token: token, metrics).parts(isBodyAsked: head.method != .HEAD)
+            }.whenSuccess { parts in
+                for part in parts.dropLast() { channel.write(part, promise: nil) }
+                // Not before all of it has gone.
+                channel.writeAndFlush(parts[parts.endIndex - 1]).whenComplete { _ in channel.close(promise: nil) }
             }
         }
     }
 
-    private func answer(_ client: Client, _ metrics: @Sendable () async throws -> [Metric]) async {
-        let deadline = client.channel.eventLoop.scheduleTask(in: TimeAmount(patience)) {
-            client.channel.close(promise: nil)
-        }
-        defer { deadline.cancel() }
-        // Whoever goes away gets no answer.
-        try? await client.executeThenClose { parts, answer in
-            var head: HTTPRequestHead?
-            for try await part in parts {
-                switch part {
-                case .head(let request): head = request
-                case .body: continue
-                case .end:
-                    guard let head else { return }
-                    let response = await MetricsResponse(to: head, token: token, metrics)
-                    return try await answer.write(contentsOf: response.parts(isBodyAsked: head.method != .HEAD))
-                }
-            }
-        }
-    }
+    /// What cannot be read is answered by the pipeline.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
 
 /// What is answered to one request.

@@ -32,7 +32,7 @@ package struct ControllerService: Service {
         let outbox = Outbox()
         let engine = try ControllerEngine(home: home, lock: lock, isRestoring: isRestoring, outbox: outbox)
         lock.noteDatabase(at: lock.databasePosition)
-        let metrics = try await metricsServer()
+        let metrics = try await metricsServer(engine)
         let loop = try EventLoop(name: "controller", gathering: .milliseconds(3))
         let client = try MQTTClient(options(engine.will), on: loop)
         logger.info(
@@ -49,9 +49,11 @@ package struct ControllerService: Service {
         try outcome.get()
     }
 
-    private func metricsServer() async throws -> MetricsServer? {
+    private func metricsServer(_ engine: ControllerEngine) async throws -> MetricsServer? {
         guard let metricsAddress else { return nil }
-        let server = try await MetricsServer(at: metricsAddress, token: home.metricsToken())
+        let server = try await MetricsServer(at: metricsAddress, token: home.metricsToken()) {
+            try await engine.metrics()
+        }
         logger.info(
             "serving metrics",
             metadata: ["address": "\(server.address ?? metricsAddress)", "token": "\(home.metricsTokenPath)"])
@@ -59,9 +61,9 @@ package struct ControllerService: Service {
     }
 
     /// The fleet goes on without, should it end: whoever reads them notices.
-    private func tell(_ metrics: MetricsServer, _ engine: ControllerEngine) async -> Result<Void, any Error> {
+    private func tell(_ metrics: MetricsServer) async -> Result<Void, any Error> {
         do {
-            try await metrics.run { try await engine.metrics() }
+            try await metrics.run()
         } catch {
             logger.error("metrics are not served any more", metadata: ["reason": "\(error)"])
         }
@@ -108,7 +110,7 @@ package struct ControllerService: Service {
             group.addTask {
                 await Result { try await Performer(client, engine, lock, alarm, logger).run(outbox) }
             }
-            if let metrics { group.addTask { await tell(metrics, engine) } }
+            if let metrics { group.addTask { await tell(metrics) } }
             client.start()
             defer { group.cancelAll() }
             return await group.next() ?? .success(())
