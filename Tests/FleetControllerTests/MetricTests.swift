@@ -158,7 +158,9 @@ struct MetricTests {
     @Test("a long answer comes whole, also to a slow reader")
     func long() async throws {
         var metric = Metric("many", "Many.")
-        for number in 0..<100_000 { metric.add(1, ["number": "\(number)"]) }
+        // More than the kernel takes for a reader who waits.
+        for _ in 0..<200 { metric.add(1, ["text": String(repeating: "x", count: 100_000)]) }
+        metric.add(1, ["text": "end"])
         let long = metric
         let server = try await MetricsServer(at: MetricsAddress("0"), token: "token") { [long] }
         let place = try #require(server.address)
@@ -168,7 +170,7 @@ struct MetricTests {
             let request = #"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\n\r\n"#
             let script = #"exec 3<>/dev/tcp/127.0.0.1/$0; printf '%b' "$1" >&3; sleep 1; tail -n 1 <&3"#
             let answer = try await run(Self.shell, ["-c", script, "\(place.port)", request])
-            #expect(answer.output == #"many{number="99999"} 1"#)
+            #expect(answer.output == #"many{text="end"} 1"#)
         }
     }
 
