@@ -8,6 +8,8 @@ struct Dues {
     private var eventsSaidAt: Int64?
     /// Since when somebody says for it that it is away, or has cleared what it said.
     private var presenceSince: Int64?
+    /// It has said a status on this connection: the first ones take their time, and tell of all that was before.
+    private var hasReported = false
     /// Since when it has refused a document, and said no status.
     private var refusedSince: Int64?
     /// A marker that has not come back, said when nothing else was waited for, and when.
@@ -25,7 +27,7 @@ struct Dues {
     private static let eventRetry: Int64 = 30_000
     /// Half a minute; twice as long when its subscription has been waited for in vain that long, and a quarter more.
     private static let markerRetry: Int64 = 75_000
-    /// Statuses are said at once, but for the first on a connection, which take their time.
+    /// Statuses are said soon.
     private static let report: Int64 = 30_000
     /// Greetings are answered every five seconds at most.
     private static let answer: Int64 = 5_000
@@ -37,8 +39,10 @@ struct Dues {
         let now = core.state.running.total
         for event in events { note(event, of: core.device, on: connection, at: now) }
         for case .subscribe(_, let barrier) in effects { asked.insert(barrier) }
-        if isConnected, effects.contains(where: \.isRefusal) { refusedSince = refusedSince ?? now }
-        if effects.contains(where: { if case .report = $0 { true } else { false } }) { refusedSince = nil }
+        if hasReported, effects.contains(where: \.isRefusal) { refusedSince = refusedSince ?? now }
+        if effects.contains(where: { if case .report = $0 { true } else { false } }) {
+            (hasReported, refusedSince) = (isConnected, nil)
+        }
         for case .publish(let address, let payload, _) in effects where isConnected { said(address, payload, at: now) }
         guard events.contains(where: { if case .tick = $0 { true } else { false } }) else { return nil }
         if let eventsSaidAt, !core.state.events.isEmpty, now - eventsSaidAt > Self.eventRetry + Self.tolerance {

@@ -236,7 +236,9 @@ extension Machine {
             watch.applicable[app.id, default: Policy.allCases.map { _ in -1 }][policy.index] =
                 app[policy].attempt.revision
         }
-        for policy in Policy.allCases where app[policy].applied != old[policy].applied {
+        // What was answered in this moment may have been another value of the same revision.
+        for policy in Policy.allCases
+        where app[policy].applied != old[policy].applied && watch.answered[app.id]?.contains(policy) != true {
             let attempt = app[policy].attempt
             guard attempt.outcome == .delivered, app[policy].applied == attempt.revision else { continue }
             world.fail(

@@ -91,6 +91,8 @@ struct Watch {
     var answering: Set<AppID> = []
     /// Of these, the policies of which they have the newest delivery in mind.
     private(set) var answers: [AppID: Set<Policy>] = [:]
+    /// For which policies they answer in this moment, also to earlier deliveries.
+    private(set) var answered: [AppID: Set<Policy>] = [:]
     var wishes = LevelWishes()
     var levelTimes = LevelTimes()
 
@@ -281,7 +283,7 @@ struct Watch {
 
     /// What apps answer in this moment, before it is looked at.
     mutating func noteAnswers(_ events: [DeviceEvent]) {
-        answers = [:]
+        (answers, answered) = ([:], [:])
         var late: [AppID: Set<Policy>] = [:]
         for event in events {
             let (app, said): (AppID?, [Acknowledgement]) =
@@ -291,6 +293,7 @@ struct Watch {
                 default: (nil, [])
                 }
             guard let app, let conversation = conversations[app] else { continue }
+            answered[app, default: []].formUnion(said.map(\.policy))
             answers[app, default: []].formUnion(said.filter(conversation.isOfNewest).map(\.policy))
             late[app, default: []].formUnion(said.filter { !conversation.isOfNewest($0) }.map(\.policy))
         }
