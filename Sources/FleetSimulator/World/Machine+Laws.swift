@@ -238,14 +238,14 @@ extension Machine {
         }
         // What was answered in this moment may have been another value of the same revision.
         for policy in Policy.allCases
-        where app[policy].applied != old[policy].applied && watch.answered[app.id]?.contains(policy) != true {
+        where app[policy].applied != old[policy].applied && watch.answers.all[app.id]?.contains(policy) != true {
             let attempt = app[policy].attempt
             guard attempt.outcome == .delivered, app[policy].applied == attempt.revision else { continue }
             world.fail(
                 .summary, "\(name)/\(app.id): \(policy.rawValue) of \(attempt.revision) is delivered, and applied")
         }
         guard app.authReason != .outOfContact else { return }
-        for policy in Policy.allCases where watch.answers[app.id]?.contains(policy) ?? false {
+        for policy in Policy.allCases where watch.answers.newest[app.id]?.contains(policy) ?? false {
             let now = app[policy]
             // It may have been told before that was so: then it has applied what it answers.
             guard now.applied != old[policy].applied, now.attempt.outcome == .rejected,

@@ -89,10 +89,8 @@ struct Watch {
     var epoch: Int64 = 0
     /// Apps that say in this moment what they think of a policy.
     var answering: Set<AppID> = []
-    /// Of these, the policies of which they have the newest delivery in mind.
-    private(set) var answers: [AppID: Set<Policy>] = [:]
-    /// For which policies they answer in this moment, also to earlier deliveries.
-    private(set) var answered: [AppID: Set<Policy>] = [:]
+    /// Of these, for which policies.
+    private(set) var answers = Answers()
     var wishes = LevelWishes()
     var levelTimes = LevelTimes()
 
@@ -283,22 +281,7 @@ struct Watch {
 
     /// What apps answer in this moment, before it is looked at.
     mutating func noteAnswers(_ events: [DeviceEvent]) {
-        (answers, answered) = ([:], [:])
-        var late: [AppID: Set<Policy>] = [:]
-        for event in events {
-            let (app, said): (AppID?, [Acknowledgement]) =
-                switch event {
-                case .registered(_, let registration): (registration.app, registration.resume?.acknowledgements ?? [])
-                case .frame(let link, .acknowledge(let answer)): (links[link.number], [answer])
-                default: (nil, [])
-                }
-            guard let app, let conversation = conversations[app] else { continue }
-            answered[app, default: []].formUnion(said.map(\.policy))
-            answers[app, default: []].formUnion(said.filter(conversation.isOfNewest).map(\.policy))
-            late[app, default: []].formUnion(said.filter { !conversation.isOfNewest($0) }.map(\.policy))
-        }
-        // What was said of an earlier delivery in the same moment is true of that one.
-        for (app, policies) in late { answers[app]?.subtract(policies) }
+        answers = Answers(events, links, conversations)
     }
 
     mutating func forgetUnstored() {
