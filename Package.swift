@@ -70,7 +70,7 @@ let package = Package(
                 + ["_FoundationCollections", "_FoundationCShims", "swiftSynchronization"].map { .linkedLibrary($0) }),
 
         // The device
-        .target(name: "AppConnect", dependencies: ["FleetProtocol", .logging], swiftSettings: settings),
+        .target(name: "AppConnect", dependencies: ["FleetProtocol", .crypto, .logging], swiftSettings: settings),
         .target(
             name: "DeviceAgent",
             dependencies: [

@@ -1,14 +1,18 @@
+import AppConnect
 import Glibc
 
 /// Something that the app keeps, so that it has something to erase when it is retired.
 struct DemoData: Sendable {
     let folder: String
 
-    func make() {
+    /// In a secure file: what erasing it leaves on the disk nobody reads either.
+    func make(in app: AppConnect) {
         mkdir(folder, 0o700)
-        guard let file = fopen("\(folder)/notes.txt", "w") else { return }
-        fputs("Something that must not outlive a retirement.\n", file)
-        fclose(file)
+        do {
+            try app.files.write("Something that must not outlive a retirement.\n".utf8, to: "\(folder)/notes")
+        } catch {
+            Output.write(error: error)
+        }
     }
 
     /// Removes the folder's files, and says how many.

@@ -13,6 +13,8 @@ enum Input {
         "  properties                    print all properties",
         "  display TEXT                  show a text to the person at the device",
         "  retire                        retire the app",
+        "  write FILE TEXT               write a secure file",
+        "  read FILE                     print what is in a secure file",
         "  log LEVEL TEXT                log a message",
         "  ack POLICY STATE [MESSAGE]    acknowledge (again)",
         "  stop                          end AppConnect, not the process",
@@ -41,6 +43,10 @@ enum Input {
             case "retire":
                 try app.retire()
                 Output.write("retired")
+            case "write": try write(rest, in: app)
+            case "read":
+                let bytes = try app.files.contents(of: rest)
+                Output.write("read", ["text": .string(String(decoding: bytes, as: UTF8.self))])
             case "log": try log(rest, in: app)
             case "ack": try acknowledge(rest, in: app, sample)
             case "stop":
@@ -56,6 +62,13 @@ enum Input {
 
     private static func request(_ action: String, _ isAllowed: Bool) {
         Output.write("request", ["action": .string(action), "allowed": .bool(isAllowed)])
+    }
+
+    private static func write(_ text: String, in app: AppConnect) throws {
+        let words = text.split(separator: " ", maxSplits: 1).map(String.init)
+        guard words.count == 2 else { throw InputError("expected write FILE TEXT") }
+        try app.files.write(words[1].utf8, to: words[0])
+        Output.write("written", ["file": .string(words[0])])
     }
 
     private static func log(_ text: String, in app: AppConnect) throws {

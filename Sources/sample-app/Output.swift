@@ -38,6 +38,8 @@ enum Output {
     static func write(error: any Error) {
         if let error = error as? AppConnectError {
             write("error", ["code": .string(error.name), "message": .string(error.message)])
+        } else if let error = error as? SecureFileError {
+            write("error", ["code": .string("\(error.code)"), "message": .string(error.message)])
         } else {
             write("error", ["code": "input", "message": .string("\(error)")])
         }

@@ -51,7 +51,7 @@ extension SampleApp: AppConnectDelegate {
     func appConnectIsReady(_ appConnect: AppConnect) {
         Output.write("ready")
         Output.write(propertiesOf: appConnect)
-        if (try? appConnect.authState) == .authorized { demo?.make() }
+        if (try? appConnect.authState) == .authorized { demo?.make(in: appConnect) }
     }
 
     func appConnect(_ appConnect: AppConnect, authStateChanged state: AuthState, message: String) {
@@ -59,7 +59,7 @@ extension SampleApp: AppConnectDelegate {
         Output.write(
             "auth", ["state": .name(state), "message": .string(message), "reason": reason.map { .name($0) }])
         switch state {
-        case .authorized: demo?.make()
+        case .authorized: demo?.make(in: appConnect)
         case .unauthorized: break
         case .retired: Output.write("erased", ["files": .integer(demo?.erase() ?? 0)])
         }

@@ -35,3 +35,15 @@ extension Mail {
     private func show(_ state: AuthState, _ message: String = "") {}
     private func eraseEverything() throws {}
 }
+
+/// Of Secure-files.md, line by line.
+private func secureFiles(_ path: String, _ report: String, _ record: [UInt8]) throws -> ([UInt8], [UInt8], [UInt8]) {
+    let files = AppConnect.shared.files
+    try files.write(report.utf8, to: path)  // whole, in place of what was there
+    let bytes = try files.contents(of: path)
+    let file = try files.open(path, .readingAndWriting)  // or any part of it
+    try file.write(record, at: 4_096)
+    let header = try file.read(upToCount: 512, at: 0)
+    let key = try AppConnect.shared.derivedAppKey(identifier: "database")
+    return (bytes, header, key)
+}

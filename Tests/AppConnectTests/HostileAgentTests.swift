@@ -42,7 +42,7 @@ struct HostileAgentTests {
         let frames: [AgentFrame] = [
             .welcome(agent: "a", device: Session.device), .refused(.inUse, message: ""), .ready(.initial),
             .deliver(number: 1, .managed(.managed)), .displayed(id: 1, true), .activity(isActive: true),
-            .codeResult(true), .kept(1),
+            .codeResult(true), .kept(1), .keys(nil),
         ]
         let types = frames.compactMap { try? JSONValue(json: $0.json, limit: Link.maximumLine)["type"]?.stringValue }
         #expect(Set(types) == AgentFrame.types)

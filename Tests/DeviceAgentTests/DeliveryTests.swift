@@ -256,7 +256,10 @@ struct DeliveryTests {
             resume: Registration.Resume(
                 delivered: [number],
                 acknowledgements: [Acknowledgement(delivery: number, policy: .config, state: .applied)]))
-        #expect(device.frames == [.welcome(agent: "fleet-agent/test", device: device.device, kept: 0)])
+        #expect(
+            device.frames == [
+                .welcome(agent: "fleet-agent/test", device: device.device, kept: 0), .keys(nil),
+            ])
         #expect(try device.status(mail)[.config].attempt.outcome == .applied)
     }
 

@@ -108,6 +108,49 @@ struct MainJobTests {
         }
     }
 
+    @Test("what a retired app has kept in secure files nobody reads again, not even that app")
+    func secureFiles() async throws {
+        try await withFixture { fixture in
+            let fleet = try await TestFleet(fixture)
+            _ = try await fleet.startBroker()
+            _ = try await fleet.startController()
+            try await fleet.enroll("till-1")
+            _ = try await fleet.startAgent("till-1")
+            let path = fleet.folder.appending(path: "report").path()
+            try await fleet.apply(app, "all", "{auth: {state: authorized}}")
+            let written = try await answers(of: fleet, to: ["write \(path) takings of today", "read \(path)"])
+            #expect(written.map { $0["event"]?.stringValue } == ["written", "read"])
+            #expect(written.last?["text"]?.stringValue == "takings of today")
+            let onDisk = try Data(contentsOf: URL(filePath: path))
+            #expect(onDisk.range(of: Data("takings".utf8)) == nil)
+            let again = try await answers(of: fleet, to: ["read \(path)"])
+            #expect(again.last?["text"]?.stringValue == "takings of today", "the next launch has the same key")
+            // The app was killed, and never hears of it.
+            try await fleet.apply(app, "all", "{auth: {state: retired}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: authorized}}")
+            try await fleet.untilReported(app, on: "till-1", "auth") { $0["received"]?.integerValue == 3 }
+            let later = try await answers(of: fleet, to: ["read \(path)", "write \(path) anew", "read \(path)"])
+            #expect(later.first?["code"]?.stringValue == "badKeyOrCorruptData")
+            #expect(later.last?["text"]?.stringValue == "anew")
+        }
+    }
+
+    /// What a launch of the app says to each of these commands, once it is ready. It is killed then.
+    private func answers(of fleet: TestFleet, to commands: [String]) async throws -> [JSONValue] {
+        let process = try await fleet.startApp(app, on: "till-1")
+        var answers: [JSONValue] = []
+        for await line in process.lines {
+            let said = try JSONValue(json: Array(line.utf8), limit: 100_000)
+            let event = try #require(said["event"]?.stringValue)
+            guard ["ready", "written", "read", "error"].contains(event) else { continue }
+            if event != "ready" { answers.append(said) }
+            guard answers.count < commands.count else { break }
+            try process.send(line: commands[answers.count])
+        }
+        await process.killNow()
+        return answers
+    }
+
     @Test("a policy file with mistakes names each with its line, and changes nothing")
     func mistakes() async throws {
         try await withFixture { fixture in

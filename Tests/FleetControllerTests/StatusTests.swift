@@ -1,4 +1,5 @@
 import FleetProtocol
+import TestSupport
 import Testing
 
 @testable import FleetController
@@ -465,19 +466,5 @@ struct StatusTests {
             ])
         #expect(all["rows"]?.arrayValue?.allSatisfy { $0["counts"]?["pending"] == 3 } == true)
         #expect(all["waiting"]?.arrayValue?.count == 15)
-    }
-}
-
-/// The same numbers for the same seed (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

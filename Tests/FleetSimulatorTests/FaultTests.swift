@@ -8,7 +8,8 @@ struct FaultTests {
         .marksNotStored: 5, .appsNotStored: 5, .eventsNotStored: 44, .bootNotStored: 27, .latchNotStored: 25,
         .documentsNotStored: 18, .groupsNotStored: 74, .clockNotStored: 152, .trustNotStored: 13, .dropsNotStored: 5,
         .levelClocksNotStored: 26, .transactionsHalved: 17, .saysBeforeStoring: 5, .keysNotDestroyed: 25,
-        .keysDestroyedLast: 25, .keysMadeAnew: 5, .keysDestroyedEarly: 5, .statusesLost: 18, .sequenceNotRaised: 5,
+        .keysDestroyedLast: 25, .keysMadeAnew: 5, .keysDestroyedEarly: 5,
+        .keysNotGiven: 10, .keysNotTaken: 5, .keysNotRenewed: 92_100_660, .statusesLost: 18, .sequenceNotRaised: 5,
         .oldMessagesSentAgain: 5, .eventsNotSentAgain: 13, .eventsCountedTwice: 5, .presenceNotRepeated: 5,
         .endNotAnnounced: 44, .subscriptionsIncomplete: 9, .deliveriesLost: 5, .gainsFirst: 36, .lossesLast: 167,
         .displaysNotAnswered: 1_031, .tombstonesIgnored: 149, .signaturesNotChecked: 220, .barrierNotAwaited: 6,
@@ -36,7 +37,9 @@ struct FaultTests {
     ]
 
     /// What the schedules of a fault are about.
-    static let themes: [Fault: Schedule.Theme] = [.longDeletedKept: .away, .wakesNotRepeated: .restore]
+    static let themes: [Fault: Schedule.Theme] = [
+        .longDeletedKept: .away, .wakesNotRepeated: .restore, .keysNotRenewed: .retiring,
+    ]
 
     /// Near its seed a fault is found at once; what changes the cores moves that, and then it takes longer.
     private static let schedules = 500

@@ -18,6 +18,7 @@ extension AppSession {
         case .displayed(let id, let isOK):
             if displays.remove(id) != nil { effects.append(.displayed(id: id, isOK)) }
         case .activity(let isActive): receivedActivity(isActive)
+        case .keys(let keys): received(keys)
         case .codeResult: break
         }
         return flush()
@@ -93,7 +94,7 @@ extension AppSession {
         }
     }
 
-    private mutating func violation(_ what: String) {
+    mutating func violation(_ what: String) {
         effects.append(.disconnect(AppConnectError(.badFrame, "the agent sent \(what)")))
     }
 }

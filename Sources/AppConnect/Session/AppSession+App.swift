@@ -51,6 +51,7 @@ extension AppSession {
         properties = .initial
         properties[.auth] = .auth(.retired, message: PolicyValue.selfRetiredMessage)
         properties.authReason = .selfRetired
+        keys = nil
         ask { .retire(number: $0) }
         return flush()
     }

@@ -65,6 +65,8 @@ package struct AppSession: Sendable {
         AppConnectError(.notStarted, "start(options:) has not been called"))
     package var properties = AppProperties.initial
     package var registration: Registration?
+    /// What the agent has given, and not taken away.
+    package var keys: AppKeys?
 
     /// What waits for the delegate's queue, in the order it came; of each kind of delivery the newest.
     package var inbox: [Waiting] = []
@@ -167,6 +169,7 @@ package struct AppSession: Sendable {
         guard !isStopped else { return [] }
         phase = .stopped(wasReady: phase == .ready)
         inbox = []
+        keys = nil
         // The callback that still runs is named as begun: nobody says that it has returned.
         if connection == .waiting, !(requests.isEmpty && answers.isEmpty) { register() }
         if connection == .open || isParting { send(.stop) }

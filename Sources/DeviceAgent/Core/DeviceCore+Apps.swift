@@ -17,7 +17,9 @@ extension DeviceCore {
             return refuse(link, .tooMany, "this device has \(Presence.maximumApps) apps already")
         }
         links[link] = id
-        processes[id] = AppProcess(link: link, phase: .registered)
+        // One that was here before may have what the app must not have any more.
+        processes[id] = AppProcess(
+            link: link, phase: .registered, hasKeys: registration.resume == nil ? false : nil)
         let kept = state.apps[id].map { $0.launch == registration.launch ? $0.kept : 0 } ?? 0
         batch.effects.append(.send(link, .welcome(agent: agentVersion, device: device, kept: kept)))
         log(.info, "app registered", registration.sdk, app: id)
@@ -167,11 +169,13 @@ extension DeviceCore {
     /// kind is under way at a time; a newer value follows when it has returned. Returns whether the record has changed.
     private mutating func deliver(to app: inout AppRecord) -> Bool {
         guard let process = processes[app.id] else { return false }
+        if process.phase != .registered { tellKeys(app, process) }
         switch process.phase {
         case .registered:
             // The first ready of an installation waits until it is certain; later ones need no contact.
             guard app.wasReady || isCertain(of: app.id) else { return false }
             processes[app.id]?.phase = .readySent
+            tellKeys(app, process)
             app.takeReady()
             batch.effects.append(.send(process.link, .ready(app.properties)))
             return true
@@ -181,6 +185,15 @@ extension DeviceCore {
             deliverChanges(to: &app, process.link)
             return app.nextDelivery != before
         }
+    }
+
+    /// Gives the process the app's keys before it is told that they can be used, and takes them away whatever it is called
+    /// for at that moment.
+    private mutating func tellKeys(_ app: AppRecord, _ process: AppProcess) {
+        let isAvailable = app.availability == .available
+        guard process.hasKeys != isAvailable else { return }
+        processes[app.id]?.hasKeys = isAvailable
+        batch.effects.append(isAvailable ? .sendKeys(process.link, app.id) : .send(process.link, .keys(nil)))
     }
 
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {

@@ -236,6 +236,7 @@ extension DeviceCore {
         app.latch = AppRecord.Latch(change: change, reason: reason, message: message)
         batch.keyEffects.append(.destroyKeys(app.id))
         app.hasKeys = false
+        processes[app.id]?.hasKeys = nil
         keep(.wiped, of: app.id, message: "\(reason)", at: now)
         log(.notice, "retired an app and destroyed its keys", "\(reason)", app: app.id)
     }

@@ -64,6 +64,8 @@ package struct DeviceCore: Sendable {
         var awaitsRetirement = false
         /// Deliveries under way that it reads, with nobody to be called: each gives way to what comes next of its kind.
         var taken: Set<Int64> = []
+        /// The process has the app's keys; nil where that is not known, or others have been made since.
+        var hasKeys: Bool?
     }
 
     /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.

@@ -54,6 +54,8 @@ package enum DeviceEffect: Sendable {
     /// Leave this connection, as if it had been lost, for another one.
     case reconnect
     case send(LinkID, AgentFrame)
+    /// Read the app's keys, and send them.
+    case sendKeys(LinkID, AppID)
     case close(LinkID)
     case display(LinkID, id: Int64, text: String)
     indirect case checkCode(CodeCheck, text: String, DebugCode)
@@ -63,7 +65,7 @@ package enum DeviceEffect: Sendable {
     package var isForBroker: Bool {
         switch self {
         case .subscribe, .unsubscribe, .publish, .report, .reconnect: true
-        case .destroyKeys, .createKeys, .store, .send, .close, .display, .checkCode, .log: false
+        case .destroyKeys, .createKeys, .store, .send, .sendKeys, .close, .display, .checkCode, .log: false
         }
     }
 

@@ -42,7 +42,7 @@ package struct DebugCodePrompt {
             case .codeResult(let isRight): return isRight
             case .refused(_, let message): throw DeviceAgentError(.socket, "the agent refused: \(message)")
             case .activity: received.removeSubrange(...end)  // Whoever is connected is told.
-            case .welcome, .ready, .deliver, .displayed, .kept:
+            case .welcome, .ready, .deliver, .displayed, .kept, .keys:
                 throw DeviceAgentError(.socket, "the agent gave an answer to something else")
             }
         }

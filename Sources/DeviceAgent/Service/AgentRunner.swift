@@ -130,6 +130,7 @@ final class AgentRunner: Sendable {
         case .report(let status): parts.bus.report(status, on: connection)
         case .reconnect: parts.bus.reconnect(connection)
         case .send(let link, let frame): parts.links.send(frame, to: link)
+        case .sendKeys(let link, let app): parts.links.send(.keys(try keystore.keys(of: app)), to: link)
         case .close(let link): parts.links.close(link)
         case .display(let link, let id, let text):
             display(text, parts) { isShown in

@@ -2,13 +2,13 @@ import Crypto
 package import FleetProtocol
 import Glibc
 
-/// The key of each app of a device: a file of 32 random bytes, mode 0600, in a folder that only the agent reads.
+/// The key of each app of a device: a file of 32 random bytes, mode 0600, in a folder that only the agent reads. Beside them
+/// one that all apps share: it is there as long as any app has its own.
 ///
 /// Calls return when the disk has it. A key file is there whole or not at all, however a call ends: a key is made and
 /// destroyed under another name. Destroying overwrites, removes and syncs; a key that is gone stays gone.
 package struct Keystore: Sendable {
     private let folder: String
-    private static let size = 32
     private static let ending = ".key"
 
     /// - Parameter isExpected: Whether there has been a keystore already. If not, the folder is made when it is missing.
@@ -33,15 +33,20 @@ package struct Keystore: Sendable {
     }
 
     package func create(for app: AppID) throws {
-        let path = path(of: app)
-        guard try !exists(for: app) else { return }
-        let temporary = temporaryPath(of: app)
+        try create(Self.shared)
+        try create(app.text)
+    }
+
+    private func create(_ name: String) throws {
+        let path = path(of: name)
+        guard try !exists(name) else { return }
+        let temporary = temporaryPath(of: name)
         try remove(temporary)
         let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Self.failure("make the key file \(path)") }
         defer { close(file) }
         let key = SymmetricKey(size: .bits256)
-        let isWritten = key.withUnsafeBytes { write(file, $0.baseAddress, $0.count) == Self.size }
+        let isWritten = key.withUnsafeBytes { write(file, $0.baseAddress, $0.count) == $0.count }
         guard isWritten, fsync(file) == 0, rename(temporary, path) == 0 else {
             let error = Self.failure("write the key file \(path)")
             unlink(temporary)
@@ -51,7 +56,12 @@ package struct Keystore: Sendable {
     }
 
     package func destroy(for app: AppID) throws {
-        let (path, temporary) = (path(of: app), temporaryPath(of: app))
+        try destroy(app.text)
+        if try apps().isEmpty { try destroy(Self.shared) }
+    }
+
+    private func destroy(_ name: String) throws {
+        let (path, temporary) = (path(of: name), temporaryPath(of: name))
         // Under its own name a key that is half overwritten could be taken for a whole one.
         guard rename(path, temporary) == 0 || errno == ENOENT else { throw Self.failure("remove the key file \(path)") }
         guard access(temporary, F_OK) == 0 else {
@@ -63,20 +73,46 @@ package struct Keystore: Sendable {
         try syncFolder()
     }
 
+    /// The apps that have keys.
+    private func apps() throws -> [AppID] {
+        try Files.names(in: folder).compactMap { name in
+            name.hasSuffix(Self.ending) ? AppID(name.dropLast(Self.ending.count)) : nil
+        }
+    }
+
+    /// What an app's process is given. Throws when the app has none, or a file is damaged.
+    package func keys(of app: AppID) throws -> AppKeys {
+        AppKeys(app: try key(app.text), shared: try key(Self.shared))
+    }
+
+    private func key(_ name: String) throws -> [UInt8] {
+        let path = path(of: name)
+        guard try exists(name) else {
+            throw DeviceAgentError(
+                .keystore,
+                "the key file \(path) is missing: bring it back, or start the agent again, for a new key, with"
+                    + " which apps cannot read what they have")
+        }
+        return try Files.read(path, limit: AppKeys.size)
+    }
+
     /// Whether the app has a key. Throws when there is a file that is none.
-    package func exists(for app: AppID) throws -> Bool {
-        let path = path(of: app)
+    package func exists(for app: AppID) throws -> Bool { try exists(app.text) }
+
+    private func exists(_ name: String) throws -> Bool {
+        let path = path(of: name)
         guard let info = Files.status(path) else {
             if errno == ENOENT { return false }
             throw Self.failure("look at the key file \(path)")
         }
         try Files.checkOwner(path, info)
         try Files.checkMode(path, info, isSecret: true)
-        guard info.st_mode & S_IFMT == S_IFREG, info.st_size == Self.size else {
+        guard info.st_mode & S_IFMT == S_IFREG, info.st_size == AppKeys.size else {
             throw DeviceAgentError(
                 .keystore,
-                "\(path) is damaged: it has \(info.st_size) bytes, and a key has \(Self.size). Put back a copy that is good,"
-                    + " or remove it: then \(app) gets a new key, with which it cannot read what it has")
+                "\(path) is damaged: it has \(info.st_size) bytes, and a key has \(AppKeys.size). Put back a copy that is"
+                    + " good, or remove it: then there is a new key, with which what was kept under this one cannot be read"
+            )
         }
         return true
     }
@@ -84,27 +120,27 @@ package struct Keystore: Sendable {
     /// Destroys what a crash has left: keys that were being made or destroyed, and keys of apps that have none by the
     /// store. Says which of `apps` have no key, and throws when one of theirs is damaged.
     package func tidy(keeping apps: Set<AppID>, missing: (AppID) -> Void) throws {
-        for name in try Files.names(in: folder) where name.hasSuffix(Self.ending) {
-            if name.hasPrefix(".") {
-                try remove("\(folder)/\(name)")
-            } else if let app = AppID(name.dropLast(Self.ending.count)), !apps.contains(app) {
-                try destroy(for: app)
-            }
+        for name in try Files.names(in: folder) where name.hasPrefix(".") && name.hasSuffix(Self.ending) {
+            try remove("\(folder)/\(name)")
         }
         try syncFolder()
+        for app in try self.apps() where !apps.contains(app) { try destroy(for: app) }
         for app in apps.sorted() where try !exists(for: app) { missing(app) }
     }
 
-    private func path(of app: AppID) -> String { "\(folder)/\(app)\(Self.ending)" }
-    /// No app's id begins with a point.
-    private func temporaryPath(of app: AppID) -> String { "\(folder)/.\(app)\(Self.ending)" }
+    /// No app's id begins so.
+    private static let shared = "_shared"
+
+    private func path(of name: String) -> String { "\(folder)/\(name)\(Self.ending)" }
+    /// No name of a key begins with a point.
+    private func temporaryPath(of name: String) -> String { "\(folder)/.\(name)\(Self.ending)" }
 
     /// Overwrites a file and removes it; one that is not there is well.
     private func remove(_ path: String) throws {
         let file = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         if file >= 0 {
             defer { close(file) }
-            let zeros = [UInt8](repeating: 0, count: Self.size)
+            let zeros = [UInt8](repeating: 0, count: AppKeys.size)
             // On a disk that does not write in place this overwrites nothing; the removal below is what counts.
             _ = zeros.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, 0) }
             _ = fsync(file)

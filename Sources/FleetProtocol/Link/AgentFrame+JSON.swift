@@ -1,7 +1,9 @@
+import Crypto
+
 extension AgentFrame: JSONCodable {
     /// All types that this version knows.
     package static let types: Set<String> = [
-        "welcome", "refused", "ready", "deliver", "displayed", "activity", "codeResult", "kept",
+        "welcome", "refused", "ready", "deliver", "displayed", "activity", "codeResult", "kept", "keys",
     ]
 
     package init(from reader: inout JSONReader) throws {
@@ -32,6 +34,8 @@ extension AgentFrame: JSONCodable {
         var isActive: Bool?
         var number: Int64?
         var kept: Int64?
+        var app: SymmetricKey?
+        var shared: SymmetricKey?
 
         mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
@@ -50,6 +54,8 @@ extension AgentFrame: JSONCodable {
             case "active": isActive = try value.bool()
             case "number": number = try value.integer()
             case "kept": kept = try value.integer()
+            case "app": app = try value.value()
+            case "shared": shared = try value.value()
             default: break
             }
         }
@@ -73,6 +79,9 @@ extension AgentFrame: JSONCodable {
             case "activity": return .activity(isActive: try required(isActive, "active"))
             case "codeResult": return .codeResult(try required(isOK, "ok"))
             case "kept": return .kept(try required(number, "number"))
+            case "keys":
+                guard app != nil || shared != nil else { return .keys(nil) }
+                return .keys(AppKeys(app: try required(app, "app"), shared: try required(shared, "shared")))
             case let unknown:
                 throw FleetProtocolError(
                     .value, "unknown type '\(Text.printable(unknown, limit: 40))'", at: "type")
@@ -145,6 +154,10 @@ extension AgentFrame: JSONCodable {
             case .kept(let number):
                 writer.member("type", "kept")
                 writer.member("number", number)
+            case .keys(let keys):
+                writer.member("type", "keys")
+                writer.member("app", ifPresent: keys?.app)
+                writer.member("shared", ifPresent: keys?.shared)
             }
         }
     }

@@ -15,6 +15,8 @@ package enum AgentFrame: Hashable, Sendable {
     case codeResult(Bool)
     /// The launch's requests (`blocked`, `retire`) up to this number are stored.
     case kept(Int64)
+    /// The keys of this moment, at once and ahead of the word that they are available; nil: they are taken away.
+    case keys(AppKeys?)
 
     package enum Refusal: String, CaseIterable, Hashable, Sendable {
         /// The process may not be this app.

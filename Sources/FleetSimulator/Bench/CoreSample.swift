@@ -83,8 +83,8 @@ final class CoreSample {
             [.message(topic: Address.barrier(user).topic(in: fleet), payload: marker)]
         case .send(let link, let frame):
             apps[Int(link.number) - 1].reply(to: frame, since: 0, using: &generator).map { .frame(link, $0) }
-        case .destroyKeys, .createKeys, .store, .unsubscribe, .publish, .report, .reconnect, .close, .display,
-            .checkCode, .log:
+        case .destroyKeys, .createKeys, .store, .sendKeys, .unsubscribe, .publish, .report, .reconnect, .close,
+            .display, .checkCode, .log:
             []
         }
     }

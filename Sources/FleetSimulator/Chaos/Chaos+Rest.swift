@@ -27,7 +27,11 @@ extension Chaos {
     private func snapshot() async throws -> ChaosSnapshot? {
         let asked = now
         for part in fleet.parts {
-            if case .app = part.target, part.isRunning { part.child?.send(line: "properties") }
+            guard case .app(let device, let app) = part.target, part.isRunning else { continue }
+            let file = fleet.file(of: fleet.apps[app - 1], on: fleet.devices[device - 1])
+            for line in ["properties", "write \(file) \(ChaosSnapshot.takings)", "read \(file)"] {
+                part.child?.send(line: line)
+            }
         }
         guard let answers = try await ask(Set(ChaosSnapshot.questions.map(\.name))) else { return nil }
         take(answers["apps"] ?? [])
@@ -35,7 +39,7 @@ extension Chaos {
             let properties = transcript.properties.flatMap { $0.at >= asked ? $0.value : nil }
             return ChaosSnapshot.App(
                 device: transcript.device, app: transcript.app, number: fleet.apps.firstIndex(of: transcript.app) ?? 0,
-                properties: properties,
+                properties: properties, file: transcript.file,
                 mayHaveRetired: retired.contains([
                     (fleet.devices.firstIndex(of: transcript.device) ?? 0) + 1,
                     (fleet.apps.firstIndex(of: transcript.app) ?? 0) + 1,

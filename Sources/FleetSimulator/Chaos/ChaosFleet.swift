@@ -86,6 +86,10 @@ final class ChaosFleet {
     func keyFile(of app: AppID, on device: DeviceID) -> String { "\(path(of: device))/state/keys/\(app).key" }
     func output(of app: AppID, on device: DeviceID) -> String { "\(folder)/app/\(device)-\(app).jsonl" }
 
+    func data(of app: AppID, on device: DeviceID) -> String { "\(folder)/data-\(device)-\(app)" }
+    /// A secure file of an app.
+    func file(of app: AppID, on device: DeviceID) -> String { data(of: app, on: device) + "/takings" }
+
     // MARK: Processes
 
     private func makeParts() throws {
@@ -112,8 +116,7 @@ final class ChaosFleet {
                 })
             for (number, id) in apps.enumerated() {
                 let arguments = [
-                    "--socket", path(of: device) + "/agent.sock", "--app", id.text, "--data",
-                    "\(folder)/data-\(device)-\(id)",
+                    "--socket", path(of: device) + "/agent.sock", "--app", id.text, "--data", data(of: id, on: device),
                 ]
                 let streams = Child.Streams(
                     output: output(of: id, on: device), errors: "\(folder)/log/\(device)-\(id).log", takesInput: true)

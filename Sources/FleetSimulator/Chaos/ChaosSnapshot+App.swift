@@ -14,6 +14,7 @@ extension ChaosSnapshot {
             fail(.erased, "\(isRetired ? "retired, and its key file is there" : "its key file is not there")")
         }
         if (status["keys"]?.stringValue == "present") != app.hasKeyFile { fail(.erased, "its status is wrong of keys") }
+        checkFile(app, properties, fail)
         if app.mayHaveRetired, status["auth"]?["reason"]?.stringValue == "selfRetired" {
             // It has none of its policies, until a later auth document comes.
             if properties["authState"]?.stringValue != "retired" { fail(.summary, "shown as retired by itself") }
@@ -24,6 +25,19 @@ extension ChaosSnapshot {
             let documents = policy.aspect.map { model.documents(app.app, $0, chain) } ?? []
             checkReport(policy, of: app, status, documents.first, rejected: false, fail)
             checkValue(policy, status, properties, documents, fail)
+        }
+    }
+
+    /// Who has keys reads what it has written, and nobody else does.
+    private func checkFile(_ app: App, _ properties: JSONValue, _ fail: (Law, String) -> Void) {
+        guard let file = app.file else { return fail(.convergence, "it does not say what is in its file") }
+        if properties["secureServicesAvailability"]?.stringValue == "available" {
+            if properties["authState"]?.stringValue != "authorized" {
+                fail(.erased, "it is not authorized, and has keys")
+            }
+            if file["text"]?.stringValue != Self.takings { fail(.keys, "it cannot read its file: \(file.jsonText)") }
+        } else if file["code"]?.stringValue != "noKeys" {
+            fail(.erased, "it has no keys, and says of its file: \(file.jsonText)")
         }
     }
 

@@ -15,10 +15,15 @@ struct ChaosSnapshot {
         let number: Int
         /// What the app itself prints.
         let properties: JSONValue?
+        /// What it says of a secure file that it has just written, and read.
+        let file: JSONValue?
         /// It was told to retire itself, and nothing for certain has ended that.
         let mayHaveRetired: Bool
         let hasKeyFile: Bool
     }
+
+    /// What apps write.
+    static let takings = "takings of the day"
 
     let fleet: FleetID
     let answers: [String: [JSONValue]]

@@ -25,6 +25,8 @@ struct ChaosTranscript {
     /// The URLs that it was not let open, and when.
     private(set) var blocked: [(at: Int64, url: String)] = []
     private(set) var properties: (at: Int64, value: JSONValue)?
+    /// What it said of its secure file since.
+    private(set) var file: JSONValue?
     /// It was told that it is retired while the key from before was there.
     private(set) var violations: [String] = []
     /// It was told that it is retired, and a key was there, maybe a newer one: then it is told so in turn.
@@ -70,6 +72,7 @@ struct ChaosTranscript {
         case "logLevel": takeLevel(line["level"]?.stringValue)
         case "blocked": if let url = line["url"]?.stringValue { blocked.append((now, url)) }
         case "properties": takeProperties(line, now)
+        case "read", "error": file = line
         default: break
         }
     }
@@ -77,6 +80,7 @@ struct ChaosTranscript {
     /// Those of the ready come first of a launch; those that were asked for come while everything is at rest.
     private mutating func takeProperties(_ line: JSONValue, _ now: Int64) {
         properties = (now, line)
+        file = nil
         hear(.auth, line["authMessage"]?.stringValue, now)
         hear(.config, line["config"]?["tag"]?.stringValue, now)
         hear(.openIn, Self.tag(in: line["openInWhitelist"]), now)

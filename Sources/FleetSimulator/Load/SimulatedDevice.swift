@@ -143,7 +143,7 @@ final class SimulatedDevice {
 
     private func perform(_ effect: DeviceEffect) {
         switch effect {
-        case .destroyKeys, .createKeys, .store, .close: break
+        case .destroyKeys, .createKeys, .store, .sendKeys, .close: break
         case .subscribe(let filters, let barrier):
             guard let packet = try? client?.subscribe(to: filters.map { $0.text(in: fleet) }, qos: filters.qos) else {
                 return

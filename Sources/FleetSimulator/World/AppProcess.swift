@@ -197,7 +197,9 @@ final class AppProcess {
     }
 
     func receive(_ frame: AgentFrame, on number: LinkNumber) {
-        lastDown = max(lastDown, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
+        // Keys are written with what follows them.
+        let isAtOnce = if case .keys = frame { true } else { world.isCalm }
+        lastDown = max(lastDown, world.now + (isAtOnce ? 0 : world.noise.milliseconds(0...3)))
         world.after(lastDown - world.now) { [unowned self] in
             guard link == number else { return }
             var frame = frame

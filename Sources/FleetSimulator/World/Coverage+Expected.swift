@@ -49,9 +49,8 @@ extension Coverage {
         [
             "destroyKeys", "createKeys", "store", "subscribe", "unsubscribe", "publish a device's presence",
             "publish barrier", "publish event", "publish log-level", "report", "reconnect", "send welcome",
-            "send refused", "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "close",
-            "display",
-            "checkCode",
+            "send refused", "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "send keys",
+            "send no keys", "close", "display", "checkCode",
         ], [""])
 
     private static let stored = each(

@@ -9,6 +9,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case requestsNotStored
     // Around the device's core: what it says and does
     case saysBeforeStoring, keysNotDestroyed, keysDestroyedLast, keysMadeAnew, keysDestroyedEarly
+    case keysNotGiven, keysNotTaken, keysNotRenewed
     case statusesLost, sequenceNotRaised, oldMessagesSentAgain, eventsNotSentAgain, eventsCountedTwice
     case presenceNotRepeated, appsNotNamed, endNotAnnounced, subscriptionsIncomplete, groupsStillHeard
     case deliveriesLost, gainsFirst, lossesLast, displaysNotAnswered, connectionsConfused

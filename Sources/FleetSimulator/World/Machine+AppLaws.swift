@@ -60,6 +60,7 @@ extension Machine {
     func checkSent(_ frame: AgentFrame, to app: AppProcess?, on link: LinkID) {
         guard let app, let record = core?.state.apps[app.id] else { return }
         world.say(name, "tells \(app.id): \(frame)")
+        checkGiven(to: app, record, before: frame, on: link)
         switch frame {
         case .ready(let properties):
             watch.shown[app.id] = properties
@@ -100,6 +101,31 @@ extension Machine {
         }
         if disk.state.apps[app.id] != record, case .deliver = frame {
             world.fail(.stored, "\(name)/\(app.id): told before its store")
+        }
+    }
+
+    /// The keys of an app as it is given them: of one number there is one key.
+    func keys(of app: AppID) -> AppKeys? {
+        disk.keys[app].map { number in
+            AppKeys(app: Self.key("\(number) of \(app)"), shared: Self.key("all"))
+        }
+    }
+
+    private static func key(_ name: String) -> [UInt8] {
+        Array((name + String(repeating: "-", count: AppKeys.size)).utf8.prefix(AppKeys.size))
+    }
+
+    /// An app has its keys before it is told that it may use them, and has none any more before it is told that it may not.
+    private func checkGiven(to app: AppProcess, _ record: AppRecord, before frame: AgentFrame, on link: LinkID) {
+        switch frame {
+        case .keys(nil): watch.given[link.number] = .some(nil)
+        case .ready, .deliver:
+            let expected = record.availability == .available ? disk.keys[app.id] : nil
+            guard watch.given[link.number] != .some(expected) else { return }
+            world.fail(
+                expected == nil ? .erased : .keys,
+                "\(app.name): told \(frame), and its process has other keys than it may")
+        default: break
         }
     }
 

@@ -81,6 +81,7 @@ extension Machine {
         case .report: "report"
         case .reconnect: "reconnect"
         case .send(_, let frame): "send \(name(of: frame))"
+        case .sendKeys: "send keys"
         case .close: "close"
         case .display: "display"
         case .checkCode: "checkCode"
@@ -98,6 +99,7 @@ extension Machine {
         case .activity: "activity"
         case .codeResult: "codeResult"
         case .kept: "kept"
+        case .keys: "no keys"
         }
     }
 

@@ -98,6 +98,10 @@ extension Machine {
             let key = FleetStore.StoredEvent(
                 device: id, incarnation: header.incarnation, boot: header.boot, number: header.number)
             return watch.sentEvents.insert(key).inserted ? effect : nil
+        case .sendKeys where world.fault == .keysNotGiven: return world.noise.chance(15) ? nil : effect
+        case .send(_, .keys(nil)) where world.fault == .keysNotTaken: return nil
+        case .sendKeys(let link, _) where world.fault == .keysNotRenewed:
+            return watch.given[link.number].flatMap { $0 } == nil ? effect : nil
         case .send(_, .deliver) where world.fault == .deliveriesLost: return world.noise.chance(15) ? nil : effect
         default: return effect
         }

@@ -10,6 +10,7 @@ extension Machine {
         links[lastLink] = app
         watch.links[lastLink] = app.id
         watch.launches[lastLink] = app.session?.registration?.launch
+        if app.session?.phase == .starting { watch.given[lastLink] = .some(nil) }
         return lastLink
     }
 

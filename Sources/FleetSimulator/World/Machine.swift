@@ -285,6 +285,11 @@ final class Machine: BusClient {
                 checkConversation(frame, on: link)
                 checkSent(frame, to: links[link.number], on: link)
                 links[link.number]?.receive(frame, on: link.number)
+            case .sendKeys(let link, let app):
+                guard let keys = keys(of: app) else { return crash(isRestarting: true) }
+                checkIntruder(.keys(keys), on: link)
+                watch.given[link.number] = disk.keys[app]
+                links[link.number]?.receive(.keys(keys), on: link.number)
             case .close(let link):
                 intruders.remove(link.number)
                 if let app = links.removeValue(forKey: link.number) {

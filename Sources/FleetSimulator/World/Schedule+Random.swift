@@ -87,7 +87,7 @@ extension Schedule {
             case .trust: [.renewTrust, .backUpController, .putBackController, .unplug, .ageBroker, .enroll]
             case .disks: [.fillDisk, .fillControllerDisk, .crashAgent, .crashController]
             case .layers: [.request, .request, .request, .request]
-            case .retiring: [.retire, .retire, .request, .crashAgent, .crashApp, .answer]
+            case .retiring: [.retire, .retire, .request, .request, .crashAgent, .crashApp, .answer, .stall]
             case .away: [.unplug, .unplug, .setClock, .reboot, .crashAgent, .crashController, .stall, .stopClock]
             case .losses:
                 [

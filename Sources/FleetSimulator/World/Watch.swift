@@ -71,6 +71,8 @@ struct Watch {
     /// Which app has each connection on the link, and which launch of it.
     var links: [Int64: AppID] = [:]
     var launches: [Int64: RandomID] = [:]
+    /// Which keys the process at a connection has been given there; none where it may still have some from before.
+    var given: [Int64: Int?] = [:]
     /// What apps have asked for, and the device has stored; and what it is to store next.
     private(set) var requests: Set<Request> = []
     var taking: Set<Request> = []

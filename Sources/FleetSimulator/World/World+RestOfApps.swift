@@ -123,6 +123,13 @@ extension World {
         if (properties.availability == .available) != hasServices(record) {
             fail(.convergence, "\(app.name): its secure services are \(properties.availability)")
         }
+        let keys = hasServices(record) ? app.machine.keys(of: app.id) : nil
+        if session.keys != keys {
+            fail(keys == nil ? .erased : .keys, "\(app.name): its process has other keys than it may")
+        }
+        if (try? session.usableKeys()) != keys {
+            fail(.keys, "\(app.name): it can use \(keys == nil ? "keys" : "no keys"), and its agent says otherwise")
+        }
         if properties.authReason != record.authReason {
             fail(.convergence, "\(app.name): the reason is \(properties.authReason), not \(record.authReason)")
         }

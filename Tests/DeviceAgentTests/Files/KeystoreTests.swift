@@ -59,7 +59,7 @@ struct KeystoreTests {
             try keystore.create(for: mail)
             #expect(try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(mail).key")).count == 32)
             try keystore.tidy(keeping: [mail]) { Issue.record("\($0) has its key") }
-            #expect(try names(path) == ["\(mail).key"])
+            #expect(try names(path) == ["_shared.key", "\(mail).key"])
         }
     }
 
@@ -72,6 +72,28 @@ struct KeystoreTests {
             try keystore.tidy(keeping: [notes]) { missing.append($0) }
             #expect(missing == [notes])
             #expect(try names(folder.path + "/keys").isEmpty)
+        }
+    }
+
+    @Test("apps of a device share a key, which goes with the last app that has one of its own")
+    func shared() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/keys"
+            let keystore = try Keystore(folder: path)
+            for app in [mail, notes] { try keystore.create(for: app) }
+            let (first, second) = (try keystore.keys(of: mail), try keystore.keys(of: notes))
+            #expect(first.shared == second.shared)
+            #expect(first.app != second.app && first.app != first.shared)
+            try keystore.destroy(for: mail)
+            #expect(throws: DeviceAgentError.self) { try keystore.keys(of: mail) }
+            #expect(try keystore.keys(of: notes) == second)
+            try keystore.create(for: mail)
+            #expect(try keystore.keys(of: mail).app != first.app)
+            #expect(try keystore.keys(of: mail).shared == second.shared)
+            for app in [mail, notes] { try keystore.destroy(for: app) }
+            #expect(try names(path).isEmpty)
+            try keystore.create(for: mail)
+            #expect(try keystore.keys(of: mail).shared != second.shared)
         }
     }
 

@@ -17,6 +17,9 @@ struct TestDevice {
     /// Frames sent to apps since the last look.
     var frames: [AgentFrame] = []
     var keys: Set<AppID> = []
+    /// Which key an app has, of all that were made.
+    private var keyNumbers: [AppID: UInt8] = [:]
+    private var keysMade: UInt8 = 0
     /// Key effects, stores and publishes in the order they were performed.
     var order: [String] = []
     var connection: RandomID?
@@ -146,7 +149,10 @@ struct TestDevice {
         case .destroyKeys(let app):
             keys.remove(app)
             order.append("destroy \(app)")
-        case .createKeys(let app): keys.insert(app)
+        case .createKeys(let app):
+            guard keys.insert(app).inserted else { break }
+            keysMade += 1
+            keyNumbers[app] = keysMade
         case .store(let changes):
             try store.apply(changes)
             order.append("store")
@@ -177,6 +183,9 @@ struct TestDevice {
         case .send(let link, let frame):
             frames.append(frame)
             sent[link, default: []].append(frame)
+        case .sendKeys(let link, let app):
+            guard keys.contains(app) else { throw TestFailure("\(app) is given keys, and has none") }
+            try perform(.send(link, .keys(key(of: app))), &events)
         case .reconnect: reconnects += 1
         case .close(let link): closed.append(link)
         case .display, .log: break
@@ -233,11 +242,18 @@ struct TestDevice {
                     try handle(
                         .frame(
                             link, .acknowledge(Acknowledgement(delivery: number, policy: value.policy, state: state))))
-                case .welcome, .refused, .displayed, .activity, .codeResult, .kept: break
+                case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys: break
                 }
             }
         }
         return told
+    }
+
+    /// The keys that an app has now, as its process is given them.
+    func key(of app: AppID) -> AppKeys {
+        AppKeys(
+            app: Array(repeating: keyNumbers[app] ?? 0, count: AppKeys.size),
+            shared: Array(repeating: 255, count: AppKeys.size))
     }
 
     func status(_ app: AppID) throws -> Status {

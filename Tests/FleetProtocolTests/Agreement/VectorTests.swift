@@ -84,6 +84,23 @@ struct VectorTests {
         }
     }
 
+    @Test("keys are derived as their vectors say, which another program has made")
+    func keys() throws {
+        let vectors = try JSONValue(
+            json: [UInt8](try Data(contentsOf: SchemaFolder.url.appending(path: "vectors/keys.json"))), limit: 10_000)
+        func secret(_ name: String) throws -> [UInt8] {
+            try #require(vectors[name]?.stringValue.flatMap { Base64URL.decode($0.utf8) })
+        }
+        let keys = AppKeys(app: try secret("app"), shared: try secret("shared"))
+        let derived = try #require(vectors["derived"]?.arrayValue)
+        #expect(derived.count == 4)
+        for vector in derived {
+            let scope = try #require(vector["scope"]?.stringValue.flatMap(AppKeys.Scope.init))
+            let key = keys.derivedKey(scope, try #require(vector["identifier"]?.stringValue))
+            #expect(Vectors.hexadecimal(key) == vector["key"]?.stringValue)
+        }
+    }
+
     @Test("topics are printed and parsed as their vectors say")
     func topics() throws {
         var generator = SeededGenerator(seed: 7)

@@ -1,0 +1,133 @@
+import FleetProtocol
+import Glibc
+
+/// A descriptor of a regular file: whole reads and writes at an offset.
+struct RawFile {
+    let descriptor: Int32
+    /// For people.
+    let path: String
+    /// For tests: what changes the file, in this order.
+    let observer: Observer?
+
+    typealias Observer = @Sendable (Change) -> Void
+
+    enum Change: Hashable, Sendable {
+        case write([UInt8], at: Int64)
+        case truncate(Int64)
+        /// All before it is on the disk when this has returned.
+        case sync
+    }
+
+    init(opening path: String, _ flags: Int32, observer: Observer? = nil) throws {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw SecureFileError(.invalidArgument, "the path of a file is empty, or has a zero byte")
+        }
+        // Opening a pipe would wait for its other end.
+        descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0o600)
+        self.path = path
+        self.observer = observer
+        guard descriptor >= 0 else {
+            guard errno != EISDIR, errno != ENXIO else { throw Self.notRegular(path) }
+            throw SecureFileError(failed: "open \(path)")
+        }
+        do {
+            guard try status().st_mode & S_IFMT == S_IFREG else { throw Self.notRegular(path) }
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+    }
+
+    private static func notRegular(_ path: String) -> SecureFileError {
+        SecureFileError(.regularFileOnly, "\(path) is no regular file, and no other can be a secure one")
+    }
+
+    func status() throws -> stat {
+        var info = stat()
+        guard fstat(descriptor, &info) == 0 else { throw SecureFileError(failed: "look at \(path)") }
+        return info
+    }
+
+    /// The bytes from `offset` on, fewer at the end of the file.
+    func read(_ count: Int, at offset: Int64) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+            while done < count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[done...])
+                let read = pread(descriptor, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+                if read < 0, errno == EINTR { continue }
+                guard read >= 0 else { throw SecureFileError(failed: "read \(path)") }
+                if read == 0 { return }
+                done += read
+            }
+        }
+    }
+
+    func write(_ bytes: [UInt8], at offset: Int64) throws {
+        observer?(.write(bytes, at: offset))
+        var done = 0
+        while done < bytes.count {
+            let written = bytes[done...].withUnsafeBytes {
+                pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset) + off_t(done))
+            }
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { throw SecureFileError(failed: "write \(path)") }
+            done += written
+        }
+    }
+
+    func truncate(to length: Int64) throws {
+        observer?(.truncate(length))
+        guard ftruncate(descriptor, off_t(length)) == 0 else { throw SecureFileError(failed: "cut \(path)") }
+    }
+
+    /// Has room for these bytes, as zeros, or throws.
+    func allocate(from start: Int64, to end: Int64) throws {
+        observer?(.truncate(end))
+        let error = posix_fallocate(descriptor, off_t(start), off_t(end - start))
+        guard error == 0 else {
+            errno = error
+            throw SecureFileError(failed: "make \(path) longer")
+        }
+    }
+
+    func sync() throws {
+        guard fdatasync(descriptor) == 0 else { throw SecureFileError(failed: "sync \(path)") }
+        observer?(.sync)
+    }
+
+    /// Waits until no other process, or other ``SecureFile``, uses it in a way that this one must not see.
+    func lock(isExclusive: Bool) throws {
+        while flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) != 0 {
+            guard errno == EINTR else { throw SecureFileError(failed: "lock \(path)") }
+        }
+    }
+
+    func unlock() { flock(descriptor, LOCK_UN) }
+    func close() { Glibc.close(descriptor) }
+
+    /// Beside `path`, and hidden.
+    static func temporaryPath(for path: String) -> String {
+        let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
+        return path.dropLast(name.count) + ".\(name.prefix(100)).\(RandomID.random())"
+    }
+
+    static func rename(_ path: String, to other: String, isReplacing: Bool) throws {
+        if isReplacing {
+            guard Glibc.rename(path, other) == 0 else { throw SecureFileError(failed: "rename \(path) to \(other)") }
+        } else {
+            // A second name is not given where there is something, which a rename would replace.
+            guard link(path, other) == 0, unlink(path) == 0 else {
+                throw SecureFileError(failed: "give \(path) the name \(other)")
+            }
+        }
+    }
+
+    /// Makes durable what a folder lists.
+    static func syncFolder(of path: String) throws {
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SecureFileError(failed: "open the folder \(folder)") }
+        defer { Glibc.close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw SecureFileError(failed: "sync the folder \(folder)") }
+    }
+}

@@ -1,0 +1,29 @@
+package import FleetProtocol
+
+/// The app's keys: the agent gives and takes them at once, whatever the delegate is called for at that moment.
+extension AppSession {
+    mutating func received(_ keys: AppKeys?) {
+        guard connection == .open else { return violation("keys before the welcome") }
+        self.keys = keys
+    }
+
+    /// The keys, while all of it holds: the app is ready and authorized, and its agent has given it some.
+    package func usableKeys() throws(SecureFileError) -> AppKeys {
+        guard phase == .ready else {
+            throw SecureFileError(.noKeys, "AppConnect is \(isStopped ? "stopped" : "not ready yet")")
+        }
+        guard case .auth(.authorized, _) = properties[.auth] else {
+            throw SecureFileError(.noKeys, "the app is not authorized")
+        }
+        guard properties.availability == .available else {
+            throw SecureFileError(.noKeys, "the app's secure services are unavailable")
+        }
+        guard let keys else { throw SecureFileError(.noKeys, "the agent of this device has given no keys") }
+        return keys
+    }
+
+    package func derivedKey(_ scope: AppKeys.Scope, _ identifier: String) throws(SecureFileError) -> [UInt8] {
+        guard !identifier.isEmpty else { throw SecureFileError(.invalidArgument, "the identifier of a key is empty") }
+        return try usableKeys().derivedKey(scope, identifier)
+    }
+}

@@ -1,0 +1,134 @@
+import FleetProtocol
+import Testing
+
+@testable import AppConnect
+
+@Suite("The keys of an app")
+struct KeyTests {
+    private let keys = AppKeys(app: Array(repeating: 1, count: 32), shared: Array(repeating: 2, count: 32))
+    private let others = AppKeys(app: Array(repeating: 3, count: 32), shared: Array(repeating: 2, count: 32))
+
+    /// An authorized app with its keys.
+    private func session() throws -> Session {
+        var properties = AppProperties.initial
+        properties.availability = .available
+        properties[.auth] = .auth(.authorized, message: "")
+        var session = Session()
+        try session.session.start(as: Session.registration())
+        session.connect()
+        session.receive(.keys(keys))
+        session.receive(.ready(properties))
+        session.run()
+        return session
+    }
+
+    private func code(_ session: Session, _ identifier: String = "database") -> SecureFileError.Code? {
+        do {
+            _ = try session.session.derivedKey(.app, identifier)
+            return nil
+        } catch { return error.code }
+    }
+
+    @Test("are the same at each launch, and others for another identifier, and another scope")
+    func derived() throws {
+        let session = try session()
+        let key = try session.session.derivedKey(.app, "database")
+        #expect(key.count == 32)
+        #expect(try key == self.session().session.derivedKey(.app, "database"))
+        #expect(try key != session.session.derivedKey(.app, "mail"))
+        #expect(try key != session.session.derivedKey(.shared, "database"))
+        #expect(code(session, "") == .invalidArgument)
+    }
+
+    @Test("are there from ready on, until the app stops")
+    func phases() throws {
+        var session = Session()
+        try session.session.start(as: Session.registration())
+        session.connect()
+        session.receive(.keys(keys))
+        #expect(code(session) == .noKeys)
+        session = try self.session()
+        #expect(code(session) == nil)
+        _ = session.session.stop()
+        #expect(code(session) == .noKeys)
+        #expect(session.session.keys == nil)
+    }
+
+    @Test("go when the agent takes them away, also before the app has been called for that")
+    func takenAway() throws {
+        var session = try session()
+        session.deliver(1, .config(["a": "1"]))
+        let call = try session.mustBegin()
+        session.receive(.keys(nil))
+        session.deliver(2, .auth(.unauthorized, message: "later"))
+        session.receive(.deliver(number: 3, .availability(.unavailable)))
+        #expect(session.session.properties.availability == .available)
+        #expect(code(session) == .noKeys)
+        session.finish(call)
+        session.run()
+        #expect(code(session) == .noKeys)
+    }
+
+    @Test("that have come again are used when the properties say so, and not before")
+    func again() throws {
+        var session = try session()
+        session.receive(.keys(nil))
+        session.deliver(1, .auth(.unauthorized, message: "later"))
+        session.receive(.deliver(number: 2, .availability(.unavailable)))
+        session.receive(.keys(others))
+        session.run()
+        #expect(code(session) == .noKeys)
+        session.receive(.deliver(number: 3, .availability(.available)))
+        session.run()
+        #expect(code(session) == .noKeys)
+        session.deliver(4, .auth(.authorized, message: ""))
+        session.run()
+        #expect(try session.session.derivedKey(.app, "x") == others.derivedKey(.app, "x"))
+    }
+
+    @Test("are forgotten at once when the app retires itself, and what it is sent then is not used")
+    func retired() throws {
+        var session = try session()
+        _ = try session.session.retire()
+        #expect(session.session.keys == nil)
+        session.receive(.keys(keys))
+        session.receive(.deliver(number: 1, .availability(.available)))
+        session.deliver(2, .auth(.authorized, message: ""))
+        session.run()
+        #expect(code(session) == .noKeys)
+    }
+
+    @Test("are kept while the agent is away")
+    func away() throws {
+        var session = try session()
+        session.lose()
+        #expect(code(session) == nil)
+        session.connect()
+        #expect(code(session) == nil)
+    }
+
+    @Test("an agent that is older than keys gives none")
+    func older() throws {
+        var properties = AppProperties.initial
+        properties.availability = .available
+        properties[.auth] = .auth(.authorized, message: "")
+        #expect(code(try Session.ready(properties)) == .noKeys)
+    }
+
+    @Test("do not come before the welcome")
+    func early() throws {
+        var session = Session()
+        try session.session.start(as: Session.registration())
+        session.connect(welcome: false)
+        session.receive(.keys(keys))
+        #expect(session.dropped?.code == .badFrame)
+        #expect(session.session.keys == nil)
+    }
+
+    @Test("stand in no text")
+    func texts() {
+        let frame = AgentFrame.keys(keys)
+        #expect(!"\(frame)".contains("1, 1") && !"\(frame)".contains("AQEB"))
+        #expect(!String(reflecting: frame).contains("AQEB"))
+    }
+}
