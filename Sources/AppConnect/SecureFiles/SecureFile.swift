@@ -33,6 +33,7 @@ public final class SecureFile: Sendable {
     }
 
     init(_ path: String, _ access: Access, key: FileKey, observer: RawFile.Observer? = nil) throws {
+        _ = try key.current()
         let file = try RawFile(opening: path, access == .reading ? O_RDONLY : O_RDWR, observer: observer)
         self.access = access
         self.key = key

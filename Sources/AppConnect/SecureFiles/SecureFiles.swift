@@ -56,6 +56,7 @@ public struct SecureFiles: Sendable {
     /// is no secure file.
     public func write(_ bytes: some Collection<UInt8>, to path: String) throws {
         let bytes = Array(bytes)
+        _ = try key.current()
         do {
             let old = try RawFile(opening: path, O_RDONLY)
             defer { old.close() }

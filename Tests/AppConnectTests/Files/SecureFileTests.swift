@@ -133,7 +133,10 @@ struct SecureFileTests {
             #expect(code { try file.write([9], at: 0) } == .noKeys)
             #expect(code { try file.truncate(to: 0) } == .noKeys)
             #expect(code { try files.write([9], to: path) } == .noKeys)
-            #expect(code { _ = try files.open(path) } == .noKeys)
+            for path in [path, folder.path + "/nothing", folder.path] {
+                #expect(code { _ = try files.open(path) } == .noKeys, "\(path)")
+                #expect(code { try files.write([9], to: path) } == .noKeys, "\(path)")
+            }
             #expect(try SecureFiles(TestKey().fileKey).contents(of: path) == [1, 2, 3])
             // The app has been retired since, and has another key.
             let later = SecureFiles(TestKey(2).fileKey)
