@@ -123,6 +123,8 @@ struct SecureFileCrashTests {
                     ($0 as? SecureFileError)?.errno == ENOSPC
                 }
                 #expect(try files.contents(of: path) == bytes(100_000))
+                let length = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64
+                #expect(length == SecureFormat.end(100_000), "it gives back what it had taken")
                 #expect { try files.write(bytes(200_000), to: path) } throws: {
                     ($0 as? SecureFileError)?.errno == ENOSPC
                 }
