@@ -41,14 +41,16 @@ extension AppConnect {
         continuation?.resume(returning: false)
     }
 
-    /// Writes a message to the log when `level` is not above ``logLevel``, the level's name before it. May be called at
-    /// any time, also before ready and after stop. The message is evaluated only if it is written.
+    /// Writes a message to the log, and to ``Options/logFile``, when `level` is not above ``logLevel``, the level's name before
+    /// it. May be called at any time, also before ready and after stop. The message is evaluated only if it is written.
     public func log(_ level: LogLevel, _ message: @autoclosure () -> String) {
-        let (isEmitted, known) = state.withLock { (level <= $0.session.logLevel, $0.environment?.logger) }
+        let (isEmitted, environment) = state.withLock { (level <= $0.session.logLevel, $0.environment) }
         guard isEmitted else { return }
-        var logger = known ?? Self.defaultLogger
+        let message = message()
+        var logger = environment?.logger ?? Self.defaultLogger
         logger.logLevel = .trace  // The fleet has decided already; the logger's own threshold would decide again.
-        logger.log(level: level.logged, "\(level): \(message())")
+        logger.log(level: level.logged, "\(level): \(message)")
+        environment?.logFile?.write(level, message, at: .now)
     }
 }
 

@@ -95,6 +95,7 @@ extension AppConnect {
         let queue: DispatchQueue
         let socket: String
         let logger: Logger
+        let logFile: LogFile?
         let connectionChanged: (@Sendable (ConnectionState) -> Void)?
         let without: Set<Callback>
         let wake: WakePipe
@@ -104,6 +105,7 @@ extension AppConnect {
             queue = DispatchQueue(label: "AppConnect.delegate", target: options.queue)
             socket = options.socket
             logger = options.logger ?? AppConnect.defaultLogger
+            logFile = try options.logFile.map { path throws(AppConnectError) in try LogFile(path: path) }
             connectionChanged = options.connectionChanged
             without = options.without
             wake = try WakePipe()

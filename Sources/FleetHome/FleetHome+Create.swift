@@ -71,7 +71,7 @@ extension FleetHome {
         try keyFolder.write(KeyFile(root, for: .root), to: "root.key")
         try keyFolder.write(KeyFile(signing, for: .signing), to: "signing.key")
         let trust = TrustDocument(
-            fleet: context.uuid, fleetID: context.fleet, version: 1, issuedAt: .now(), keys: [signing.publicKey])
+            fleet: context.uuid, fleetID: context.fleet, version: 1, issuedAt: .now, keys: [signing.publicKey])
         let signed = try SignedDocument(signing: trust.json, as: .trust, with: root)
         try folder.write(signed.wire, to: "trust.json")
         try makeBrokerFolder()

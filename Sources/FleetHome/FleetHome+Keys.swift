@@ -66,7 +66,7 @@ extension FleetHome {
     /// Its version is the time in milliseconds, if that is later than the one before: of a folder that was put back from a
     /// backup nobody knows how far the versions had come since, and devices believe none that is not higher.
     private func trust(_ keys: [VerifyingKey]) throws {
-        let now = Timestamp.now()
+        let now = Timestamp.now
         let document = TrustDocument(
             fleet: context.uuid, fleetID: context.fleet,
             version: max(try trustDocument().version + 1, now.milliseconds), issuedAt: now, keys: keys)

@@ -1,10 +1,11 @@
-import AppConnect
 import FleetProtocol
 import Foundation
 import Logging
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import AppConnect
 
 @Suite("The log")
 struct LogTests {
@@ -28,6 +29,49 @@ struct LogTests {
         try await withTemporaryFolder { folder in try levels(folder.path) }
     }
 
+    @Test("is in a file, too, which begins anew at a megabyte; twenty are kept, and nothing else is removed")
+    func file() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/app.log"
+            func names() throws -> [String] {
+                try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("app.log") }
+                    .sorted()
+            }
+            try Data("not mine".utf8).write(to: URL(fileURLWithPath: path + ".notes"))
+            let file = try LogFile(path: path)
+            var time = Timestamp(milliseconds: 1_700_000_000_000)
+            file.write(.status, "one\ntwo", at: time)
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            #expect(text == "2023-11-14T22:13:20.000Z status: one\n    two\n")
+            #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+            let line = String(repeating: "x", count: LogFile.size / 2)
+            for _ in 0..<50 {
+                time.milliseconds += 1_000
+                file.write(.debug, line, at: time)
+            }
+            #expect(try names().count == LogFile.count + 1)
+            #expect(try names().first == "app.log" && names().last == "app.log.notes")
+            for name in try names() {
+                let size = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/\(name)")[.size] as? Int
+                #expect(size ?? 0 <= LogFile.size)
+            }
+            // Another process goes on with the newest.
+            let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
+            try LogFile(path: path).write(.error, "again", at: time)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == size + 38)
+        }
+    }
+
+    @Test("in a file that cannot be, is a mistake that start names")
+    func badFile() async throws {
+        try await withTemporaryFolder { folder in
+            #expect(mkfifo(folder.path + "/pipe", 0o600) == 0)
+            for path in ["", folder.path, folder.path + "/pipe", folder.path + "/none/app.log", "a\0b", "/dev/null"] {
+                #expect { try LogFile(path: path) } throws: { ($0 as? AppConnectError)?.code == .invalidOptions }
+            }
+        }
+    }
+
     private func levels(_ folder: String) throws {
         let lines = Lines()
         let app = AppConnect()
@@ -36,6 +80,7 @@ struct LogTests {
         var options = AppConnect.Options(app: AppID(unchecked: "a"), socket: "/tmp/no-such.sock")
         options.dataFolder = folder
         options.logger = Logger(label: "test") { _ in Handler(lines: lines) }
+        options.logFile = folder + "/app.log"
         try app.start(options: options)
         for level in LogLevel.allCases { app.log(level, "hello") }
         app.stop()
@@ -43,6 +88,11 @@ struct LogTests {
         #expect(
             lines.all.withLock { $0 } == [
                 "error error: hello", "warning warning: hello", "notice status: hello", "error error: still legal",
+            ])
+        let file = try String(contentsOfFile: folder + "/app.log", encoding: .utf8)
+        #expect(
+            file.split(separator: "\n").map { $0.drop { $0 != " " } } == [
+                " error: hello", " warning: hello", " status: hello", " error: still legal",
             ])
         withExtendedLifetime(delegate) {}
     }

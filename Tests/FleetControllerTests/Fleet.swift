@@ -111,7 +111,7 @@ struct Asker: Sendable {
 
     func callAsFunction(_ verb: Verb, _ body: String) async throws -> JSONValue {
         let id = RandomID.random()
-        let notAfter = Timestamp.now().advanced(bySeconds: 30)
+        let notAfter = Timestamp.now.advanced(bySeconds: 30)
         let text = #"{"v":1,"id":"\#(id)","replyTo":"r","notAfter":"\#(notAfter)","body":\#(body)}"#
         var result: JSONValue?
         // Said again as fleetctl does, until it is answered: the controller acts once.

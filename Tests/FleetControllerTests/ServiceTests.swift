@@ -30,11 +30,11 @@ struct ServiceTests {
                 #expect(signed.isSigned(by: try fleet.home.signingKey().publicKey))
 
                 let presence = Presence(
-                    state: .online, incarnation: 1, boot: 1, connection: .random(), since: .now(), agent: "1.0",
+                    state: .online, incarnation: 1, boot: 1, connection: .random(), since: .now, agent: "1.0",
                     apps: [])
                 try await device.publish(presence.json, to: fleet.topic(.presence(.device(till))), retain: true)
                 try await until("the hello is there") { inbox.last(fleet.topic(.hello(till))) != nil }
-                let status = Status.fresh(till, mail, at: .now()).then(.config, from: .all, revision, .applied)
+                let status = Status.fresh(till, mail, at: .now).then(.config, from: .all, revision, .applied)
                 try await device.publish(status.wire, to: fleet.topic(.reply(till, mail, .status)), retain: true)
                 try await until("the status is counted") {
                     let rows = try await ask(.status, "{}")["rows"]?.arrayValue ?? []

@@ -16,7 +16,7 @@ struct EnrolmentTests {
             let first = try home.trust()
             let known = try TrustDocument(json: first.payload, limit: SignedDocument.maximumSize)
             let renewed = TrustDocument(
-                fleet: known.fleet, fleetID: home.context.fleet, version: known.version + 1, issuedAt: .now(),
+                fleet: known.fleet, fleetID: home.context.fleet, version: known.version + 1, issuedAt: .now,
                 keys: known.keys)
             let second = try SignedDocument(signing: renewed.json, as: .trust, with: try home.rootKey())
             func given(answer: SignedDocument) throws -> JSONValue? {

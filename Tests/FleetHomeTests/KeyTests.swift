@@ -72,7 +72,7 @@ struct KeyTests {
             let seen = try trust(home).version
             try FileManager.default.removeItem(atPath: home.path)
             try FileManager.default.moveItem(atPath: copy, toPath: home.path)
-            try await until("the clock is past the last one") { Timestamp.now().milliseconds > seen }
+            try await until("the clock is past the last one") { Timestamp.now.milliseconds > seen }
             try home.rotateSigningKey(withdrawingOthers: true)
             #expect(try trust(home).version > seen)
         }

@@ -263,7 +263,7 @@ struct GetEvents: AsyncParsableCommand {
             if let time = Timestamp(argument) {
                 self.time = time
             } else if let seconds = DurationText.seconds(argument), seconds <= 100 * 365 * 86_400 {
-                time = Timestamp.now().advanced(bySeconds: -seconds)
+                time = Timestamp.now.advanced(bySeconds: -seconds)
             } else {
                 return nil
             }

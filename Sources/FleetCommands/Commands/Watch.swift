@@ -67,7 +67,7 @@ struct Watch: AsyncParsableCommand {
     private func show(_ connection: BrokerConnection) async throws {
         var feed = LiveFeed(fleet: connection.home.context.fleet)
         for await message in connection.client.messages {
-            let entries = feed.handle(topic: message.topic, payload: message.payload, at: .now())
+            let entries = feed.handle(topic: message.topic, payload: message.payload, at: .now)
             let shown = entries.filter { entry in
                 (device == nil || entry.device == device?.text) && (app == nil || entry.app == app?.text)
             }

@@ -101,7 +101,7 @@ package struct Controller {
         let bytes = body.json
         let request = Request(
             id: id, replyTo: replyTo,
-            notAfter: Timestamp.now().advanced(bySeconds: lifetime.components.seconds),
+            notAfter: Timestamp.now.advanced(bySeconds: lifetime.components.seconds),
             body: try JSONValue(json: bytes, limit: bytes.count)
         ).json
         guard request.count <= Request.maximumSize else {

@@ -31,7 +31,7 @@ actor ControllerEngine {
         store = try FleetStore(path: home.databasePath, isExpected: lock.hasDatabase && !isRestoring)
         try store.verifyDocuments(for: identity)
         // Should they not be readable, that is said when they are asked for.
-        let startedAt = Timestamp.now()
+        let startedAt = Timestamp.now
         will = Will(identity, startedAt)
         core = try ControllerCore(
             store: store, identity: identity,
@@ -63,7 +63,7 @@ actor ControllerEngine {
 
     func readEnrolments() throws { handle(.enrolments(try Self.enrolments(home))) }
 
-    func metrics() throws -> [Metric] { try core.metrics(at: .now()) + usage.metrics }
+    func metrics() throws -> [Metric] { try core.metrics(at: .now) + usage.metrics }
 
     private static func enrolments(_ home: FleetHome) throws -> [DeviceID: Int64] {
         Dictionary(try home.devices().map { ($0.device, $0.incarnation) }) { $1 }
@@ -73,6 +73,6 @@ actor ControllerEngine {
 
     private func handle(_ event: ControllerCore.Event) {
         let uptime = (ContinuousClock.now - begun) / .milliseconds(1)
-        outbox.put(core.handle(event, at: .now(), uptime: Int64(uptime)), for: connection)
+        outbox.put(core.handle(event, at: .now, uptime: Int64(uptime)), for: connection)
     }
 }

@@ -44,7 +44,7 @@ struct Performer {
                     case .reconnect:
                         if isCurrent(entry) { client.reconnect() }
                     case .readEnrolments: await readEnrolments()
-                    case .wake(let time): alarm.set(for: time, now: .now())
+                    case .wake(let time): alarm.set(for: time, now: .now)
                     case .note(let position): lock.noteDatabase(at: position.description)
                     case .log(let line): log(line)
                     case .stop(let reason): throw FleetControllerError(.stopped, reason)

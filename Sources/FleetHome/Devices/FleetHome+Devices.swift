@@ -72,7 +72,7 @@ extension FleetHome {
             for enrolment in enrolments {
                 let earlier = try record(of: enrolment.device)?.incarnation ?? 0
                 let record = DeviceRecord(
-                    device: enrolment.device, incarnation: earlier + 1, enrolledAt: .now(), removedAt: nil)
+                    device: enrolment.device, incarnation: earlier + 1, enrolledAt: .now, removedAt: nil)
                 try files.write(record, to: "\(enrolment.device).json", in: deviceFolder)
                 let credentials = Credentials.random(for: .device(enrolment.device))
                 let folder = Folder(enrolment.folder)
@@ -119,7 +119,7 @@ extension FleetHome {
                 try deviceFolder.write(
                     DeviceRecord(
                         device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt,
-                        removedAt: .now()),
+                        removedAt: .now),
                     to: "\(device).json")
             }
             return (incarnation: record?.incarnation, reload: reload)

@@ -1,9 +1,8 @@
-package import FleetProtocol
 import Glibc
 
 extension Timestamp {
-    /// The wall clock.
-    package static func now() -> Timestamp {
+    /// The wall clock's time.
+    package static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)

@@ -1,0 +1,85 @@
+import FleetProtocol
+import Glibc
+import Synchronization
+
+/// A log on the disk, for one process: when it has reached its size it gets the time as an ending, and a new one begins.
+///
+/// Lines are written at once, and not synced. What cannot be written is left out.
+final class LogFile: Sendable {
+    /// The size at which a new one begins, in bytes, and how many there are in all.
+    static let size = 1_000_000
+    static let count = 20
+
+    private let path: String
+    private let state: Mutex<State>
+
+    private struct State {
+        var descriptor: Int32
+        var size: Int
+    }
+
+    init(path: String) throws(AppConnectError) {
+        let descriptor = Self.open(path)
+        var info = stat()
+        guard descriptor >= 0, fstat(descriptor, &info) == 0 else {
+            throw AppConnectError(
+                .invalidOptions, "the log file '\(path)' cannot be opened: \(String(cString: strerror(errno)))")
+        }
+        guard info.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            throw AppConnectError(.invalidOptions, "the log file '\(path)' is there already, and is no file")
+        }
+        self.path = path
+        state = Mutex(State(descriptor: descriptor, size: Int(info.st_size)))
+    }
+
+    deinit { state.withLock { _ = close($0.descriptor) } }
+
+    private static func open(_ path: String) -> Int32 {
+        guard !path.utf8.contains(0) else {
+            errno = EINVAL
+            return -1
+        }
+        // Opening a pipe would wait for its reader.
+        return Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o600)
+    }
+
+    /// `2026-11-27T13:00:00.000Z status: hello`; further lines of a message are indented, so that none looks like another entry.
+    func write(_ level: LogLevel, _ message: String, at now: Timestamp) {
+        let text = message.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\n    ")
+        let line = Array("\(now) \(level): \(text)\n".utf8)
+        state.withLock { state in
+            if state.size + line.count > Self.size, state.size > 0 { begin(&state, at: now) }
+            let written = line.withUnsafeBytes { Glibc.write(state.descriptor, $0.baseAddress, $0.count) }
+            if written > 0 { state.size += written }
+        }
+    }
+
+    /// Begins a new file. Where that cannot be, the old one goes on.
+    private func begin(_ state: inout State, at now: Timestamp) {
+        // Two of one millisecond: the later one waits until there is another.
+        let old = "\(path).\(now)"
+        guard link(path, old) == 0, unlink(path) == 0 else { return }
+        let next = Self.open(path)
+        guard next >= 0 else { return }
+        close(state.descriptor)
+        state = State(descriptor: next, size: 0)
+        removeOldest()
+    }
+
+    private func removeOldest() {
+        let slash = path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex
+        let (folder, prefix) = (slash == path.startIndex ? "./" : String(path[..<slash]), path[slash...] + ".")
+        guard let directory = opendir(folder) else { return }
+        defer { closedir(directory) }
+        var old: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            // Those of this log, and no other file whose name begins so.
+            if name.hasPrefix(prefix), Timestamp(String(name.dropFirst(prefix.count))) != nil { old.append(name) }
+        }
+        for name in old.sorted().dropLast(Self.count - 1) { unlink(folder + name) }
+    }
+}
