@@ -125,6 +125,34 @@ struct KeyTests {
         #expect(session.session.keys == nil)
     }
 
+    @Test("go when the agent refuses the process: another one is the app now")
+    func refused() throws {
+        var session = try session()
+        session.lose()
+        session.connect(welcome: false)
+        session.receive(.refused(.inUse, message: "another process"))
+        #expect(session.session.keys == nil)
+    }
+
+    @Test("that came before ready go with their connection")
+    func beforeReady() throws {
+        var session = Session()
+        try session.session.start(as: Session.registration())
+        session.connect()
+        session.receive(.keys(keys))
+        session.lose()
+        #expect(session.session.keys == nil)
+    }
+
+    @Test(
+        "that cannot be read take those from before away all the same",
+        arguments: [
+            #""app":"AQ","shared":"AQ""#, #""app":1,"shared":2"#, #""app":"\#(String(repeating: "A", count: 43))""#,
+        ])
+    func unreadable(_ members: String) throws {
+        #expect(AgentLine(Array(#"{"type":"keys",\#(members)}"#.utf8)) == .frame(.keys(nil)))
+    }
+
     @Test("stand in no text")
     func texts() {
         let frame = AgentFrame.keys(keys)

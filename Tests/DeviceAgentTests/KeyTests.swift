@@ -64,6 +64,7 @@ struct KeyTests {
         #expect(device.key(of: mail) != before)
         #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == true)
         #expect(try device.status(mail).authState == .authorized)
+        #expect(told(device, link).suffix(2) == ["keys", "available"], "what it had is worth nothing now")
     }
 
     @Test("a process that comes back to another agent is told what it may have, whatever it had")

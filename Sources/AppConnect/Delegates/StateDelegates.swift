@@ -8,7 +8,8 @@ public protocol ManagedPolicyDelegate: AppConnectDelegate {
 
 /// For apps that keep secrets.
 public protocol SecureServicesDelegate: AppConnectDelegate {
-    /// Needs no acknowledgement.
+    /// Needs no acknowledgement. Comes with `available` again when others have taken the place of the keys: the app was retired
+    /// and authorized in one moment.
     func appConnect(
         _ appConnect: AppConnect, secureServicesAvailabilityChanged availability: SecureServicesAvailability)
 }

@@ -16,6 +16,9 @@ enum AgentLine: Hashable, Sendable {
         } catch let error as FleetProtocolError {
             if let delivery = UnreadableDelivery(line: line, error: error) {
                 self = .unreadable(delivery)
+            } else if Self.type(of: line) == "keys" {
+                // Those from before are not the app's any more, whatever these are.
+                self = .frame(.keys(nil))
             } else if error.code == .value || Self.isOfUnknownKind(line) {
                 self = .unknown(error.description, delivery: UnreadableDelivery.number(in: line))
             } else {
@@ -25,6 +28,10 @@ enum AgentLine: Hashable, Sendable {
         } catch {
             self = .garbage(AppConnectError(.badFrame, "a line of the agent: \(error)"))
         }
+    }
+
+    private static func type(of line: [UInt8]) -> String? {
+        (try? JSONValue(json: line, limit: Link.maximumLine))?["type"]?.stringValue
     }
 
     /// Whether a line is of a type, or delivers something, that this library does not know. Its members may then have

@@ -19,9 +19,7 @@ struct RawFile {
     }
 
     init(opening path: String, _ flags: Int32, observer: Observer? = nil) throws {
-        guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw SecureFileError(.invalidArgument, "the path of a file is empty, or has a zero byte")
-        }
+        try Self.check(path)
         // Opening a pipe would wait for its other end.
         descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0o600)
         self.path = path
@@ -35,6 +33,12 @@ struct RawFile {
         } catch {
             Glibc.close(descriptor)
             throw error
+        }
+    }
+
+    private static func check(_ path: String) throws {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw SecureFileError(.invalidArgument, "the path of a file is empty, or has a zero byte")
         }
     }
 
@@ -90,6 +94,23 @@ struct RawFile {
         }
     }
 
+    /// As far as its user may.
+    func take(modeOf other: stat) {
+        _ = fchown(descriptor, uid_t.max, other.st_gid)
+        _ = fchmod(descriptor, other.st_mode & 0o777)
+    }
+
+    /// Throws when the disk has less room than that: before anything is written, and not in the middle of it.
+    func checkRoom(for bytes: Int64) throws {
+        var info = statvfs()
+        guard fstatvfs(descriptor, &info) == 0 else { throw SecureFileError(failed: "look for room for \(path)") }
+        let (room, overflow) = UInt64(info.f_bavail).multipliedReportingOverflow(by: UInt64(info.f_frsize))
+        guard overflow || bytes < 0 || UInt64(bytes) <= room else {
+            errno = ENOSPC
+            throw SecureFileError(failed: "make \(path) longer by \(bytes) bytes")
+        }
+    }
+
     func sync() throws {
         guard fdatasync(descriptor) == 0 else { throw SecureFileError(failed: "sync \(path)") }
         observer?(.sync)
@@ -105,13 +126,16 @@ struct RawFile {
     func unlock() { flock(descriptor, LOCK_UN) }
     func close() { Glibc.close(descriptor) }
 
-    /// Beside `path`, and hidden.
-    static func temporaryPath(for path: String) -> String {
-        let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
-        return path.dropLast(name.count) + ".\(name.prefix(100)).\(RandomID.random())"
+    /// In the folder of `path`, and hidden.
+    static func temporaryPath(for path: String) -> String { folder(of: path) + "/.fleetbus-\(RandomID.random())" }
+
+    private static func folder(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     static func rename(_ path: String, to other: String, isReplacing: Bool) throws {
+        for path in [path, other] { try check(path) }
         if isReplacing {
             guard Glibc.rename(path, other) == 0 else { throw SecureFileError(failed: "rename \(path) to \(other)") }
         } else {
@@ -124,7 +148,7 @@ struct RawFile {
 
     /// Makes durable what a folder lists.
     static func syncFolder(of path: String) throws {
-        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let folder = folder(of: path)
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw SecureFileError(failed: "open the folder \(folder)") }
         defer { Glibc.close(descriptor) }

@@ -4,34 +4,42 @@ import Glibc
 /// What is in a secure file while it is locked. Errors name the file.
 struct SecureContent {
     private let file: RawFile
+    private let source: FileKey
+    private let key: SymmetricKey
     private let format: SecureFormat
     private(set) var size: Int64
     /// Chunks that a change which was not finished has made; they are not where they belong yet.
     private var unwritten: [Int64: [UInt8]] = [:]
     private var unfinished: SecureFormat.Change?
 
-    init(_ file: RawFile, _ key: SymmetricKey) throws {
+    /// - Parameter source: Asked for the key now, and again before anything is written or given away: others may have waited
+    ///   long for the file, and the key be gone.
+    init(_ file: RawFile, _ source: FileKey) throws {
         self.file = file
+        self.source = source
+        key = try source.current()
         let header = try file.read(SecureFormat.headerSize, at: 0)
         guard header.count == SecureFormat.headerSize, header.starts(with: SecureFormat.magic) else {
             throw SecureFileError(.badKeyOrCorruptData, "\(file.path) is no secure file")
         }
         format = SecureFormat(key, id: header[8..<SecureFormat.sizeOffset])
-        if let change = try Self.unfinishedChange(of: file, format) {
+        let present = Array(header[SecureFormat.sizeOffset...].prefix(SecureFormat.sealedSize))
+        if let change = try Self.unfinishedChange(of: file, present, format) {
             (unfinished, unwritten, size) = (change, change.chunks, change.size)
             return
         }
         do {
-            size = try format.size(in: header[SecureFormat.sizeOffset...].prefix(8 + SecureFormat.overhead))
+            size = try format.size(in: present)
         } catch {
             throw SecureFileError(
                 .badKeyOrCorruptData, "\(file.path) cannot be read: it was made with another key, or has been changed")
         }
     }
 
-    /// A change whose record is whole, behind the chunks. What else is there belongs to a change that has not begun.
+    /// A change whose record is whole, behind the chunks. What else is there belongs to a change that has not begun, or to
+    /// another time.
     private static func unfinishedChange(
-        of file: RawFile, _ format: SecureFormat
+        of file: RawFile, _ header: [UInt8], _ format: SecureFormat
     ) throws -> SecureFormat.Change? {
         let length = Int64(try file.status().st_size)
         guard length > SecureFormat.end(0) + Int64(SecureFormat.redoEnd) else { return nil }
@@ -39,7 +47,8 @@ struct SecureContent {
         guard let record = SecureFormat.redoLength(endingWith: ending),
             case let start = length - Int64(ending.count) - record, start >= SecureFormat.end(0)
         else { return nil }
-        return try? format.change(redoing: try file.read(Int(record), at: start))
+        let bytes = try file.read(Int(record), at: start)
+        return try? format.change(redoing: bytes, where: header)
     }
 
     // MARK: Reading
@@ -56,7 +65,14 @@ struct SecureContent {
             let first = number * Int64(SecureFormat.chunkSize)
             result += chunk[Int(max(offset, first) - first)..<Int(min(end, first + Int64(chunk.count)) - first)]
         }
+        try confirmKey()
         return result
+    }
+
+    func confirmKey() throws {
+        guard try source.current() == key else {
+            throw SecureFileError(.noKeys, "\(file.path): the key that it was opened with is gone")
+        }
     }
 
     private static func chunks(_ range: Range<Int64>) -> Range<Int64> {
@@ -82,6 +98,12 @@ struct SecureContent {
     }
 
     // MARK: Writing
+
+    /// Takes what is to be written, where that can be at all.
+    static func bytes(_ bytes: some Collection<UInt8>) throws -> [UInt8] {
+        guard bytes.count <= SecureFormat.maximumSize else { throw SecureFileError.tooBig }
+        return Array(bytes)
+    }
 
     mutating func write(_ bytes: [UInt8], at offset: Int64) throws {
         guard !bytes.isEmpty else { return }
@@ -112,15 +134,22 @@ struct SecureContent {
 
     private func check(_ offset: Int64, _ count: Int64) throws {
         guard count <= SecureFormat.maximumSize, offset <= SecureFormat.maximumSize - count else {
-            throw SecureFileError(
-                .fileTooBig, "\(file.path): a secure file holds at most \(SecureFormat.maximumSize) bytes")
+            throw SecureFileError.tooBig
         }
     }
 
+    /// There is no hole in a secure file: what is between is zeros that have been encrypted.
     private mutating func grow(to newSize: Int64) throws {
-        while size < newSize {
-            let room = Int64(SecureFormat.piece) - size % Int64(SecureFormat.chunkSize)
-            try change(ArraySlice(repeating: 0, count: Int(min(newSize - size, room))), at: size)
+        try file.checkRoom(for: SecureFormat.end(newSize) - SecureFormat.end(size))
+        let before = size
+        do {
+            while size < newSize {
+                let room = Int64(SecureFormat.piece) - size % Int64(SecureFormat.chunkSize)
+                try change(ArraySlice(repeating: 0, count: Int(min(newSize - size, room))), at: size)
+            }
+        } catch {
+            try? truncate(to: before)
+            throw error
         }
     }
 
@@ -144,6 +173,7 @@ struct SecureContent {
 
     /// Makes a change so that the file has all of it or nothing, at whatever moment this ends.
     private mutating func make(_ change: SecureFormat.Change) throws {
+        try confirmKey()
         try finish()
         if let first = change.chunks.keys.min(), first < SecureFormat.chunkCount(size) {
             try orNothing {
@@ -151,7 +181,8 @@ struct SecureContent {
                 if change.size > size {
                     try file.allocate(from: SecureFormat.end(size), to: SecureFormat.end(change.size))
                 }
-                try file.write(format.redo(change), at: SecureFormat.end(max(size, change.size)))
+                let header = try file.read(SecureFormat.sealedSize, at: Int64(SecureFormat.sizeOffset))
+                try file.write(format.redo(change, where: header), at: SecureFormat.end(max(size, change.size)))
                 try file.sync()
             }
             try perform(change)
@@ -210,5 +241,11 @@ struct SecureContent {
             next = number + 1
         }
         if !run.isEmpty { try file.write(run, at: SecureFormat.offset(of: start)) }
+    }
+}
+
+extension SecureFileError {
+    fileprivate static var tooBig: SecureFileError {
+        SecureFileError(.fileTooBig, "a secure file holds at most \(SecureFormat.maximumSize) bytes")
     }
 }

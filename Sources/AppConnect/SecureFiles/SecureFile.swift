@@ -48,7 +48,7 @@ public final class SecureFile: Sendable {
 
     deinit { close() }
 
-    /// Closes it. A second call does nothing; others throw `invalidArgument` from then on.
+    /// Closes it. A second call does nothing; what uses the file throws `invalidArgument` from then on.
     public func close() {
         place.withLock { place in
             place.file?.close()
@@ -103,7 +103,7 @@ public final class SecureFile: Sendable {
 
     /// Writes here, and goes on behind it. What is between the end of the file and here becomes zeros.
     public func write(_ bytes: some Collection<UInt8>) throws {
-        let bytes = Array(bytes)
+        let bytes = try SecureContent.bytes(bytes)
         try withFile(isExclusive: true) { content, offset in
             try content.write(bytes, at: offset)
             offset += Int64(bytes.count)
@@ -113,7 +113,7 @@ public final class SecureFile: Sendable {
     /// Writes from `offset` on. Where ``write(_:)`` goes on stays.
     public func write(_ bytes: some Collection<UInt8>, at offset: Int64) throws {
         try Self.check(offset)
-        let bytes = Array(bytes)
+        let bytes = try SecureContent.bytes(bytes)
         try withFile(isExclusive: true) { content, _ in try content.write(bytes, at: offset) }
     }
 
@@ -132,7 +132,7 @@ public final class SecureFile: Sendable {
     }
 
     /// Calls `body` with what is in the file now and with the offset, while nobody else changes it.
-    private func withFile<Value: Sendable>(
+    func withFile<Value: Sendable>(
         isExclusive: Bool, _ body: (inout SecureContent, inout Int64) throws -> Value
     ) throws -> Value {
         try place.withLock { place in
@@ -142,9 +142,12 @@ public final class SecureFile: Sendable {
             guard !isExclusive || access == .readingAndWriting else {
                 throw SecureFileError(.invalidArgument, "\(file.path) is open for reading alone")
             }
-            let key = try key.current()
             try file.lock(isExclusive: isExclusive)
             defer { file.unlock() }
+            guard try !isExclusive || file.status().st_nlink > 0 else {
+                throw SecureFileError(
+                    .invalidArgument, "\(file.path) has been removed, or replaced by another file, since it was opened")
+            }
             var content = try SecureContent(file, key)
             return try body(&content, &place.offset)
         }

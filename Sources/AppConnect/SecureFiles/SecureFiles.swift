@@ -55,24 +55,27 @@ public struct SecureFiles: Sendable {
     /// old one or the new one, whole. The old one may be unreadable, as those from before a retirement are; throws when it
     /// is no secure file.
     public func write(_ bytes: some Collection<UInt8>, to path: String) throws {
-        let bytes = Array(bytes)
+        let bytes = try SecureContent.bytes(bytes)
         _ = try key.current()
+        var replaced: stat?
         do {
             let old = try RawFile(opening: path, O_RDONLY)
             defer { old.close() }
+            replaced = try old.status()
             guard try old.read(SecureFormat.magic.count, at: 0) == SecureFormat.magic else {
                 throw SecureFileError(.badKeyOrCorruptData, "\(path) is no secure file, and is not replaced by one")
             }
         } catch let error as SecureFileError where error.errno == ENOENT {}
-        try make(path, isReplacing: true) { try $0.write(bytes, at: 0) }
+        try make(path, isReplacing: true, like: replaced) { try $0.write(bytes, at: 0) }
     }
 
     /// Makes a file of the same content. Throws, with errno `EEXIST`, when there is something.
     public func copy(_ path: String, to other: String) throws {
-        let source = try open(path)
-        try make(other, isReplacing: false) { content in
-            while case let bytes = try source.read(upToCount: SecureFormat.piece), !bytes.isEmpty {
-                try content.write(bytes, at: content.size)
+        try open(path).withFile(isExclusive: false) { source, _ in
+            try make(other, isReplacing: false) { content in
+                while content.size < source.size {
+                    try content.write(source.read(SecureFormat.piece, at: content.size), at: content.size)
+                }
             }
         }
     }
@@ -87,14 +90,17 @@ public struct SecureFiles: Sendable {
 
     /// Whether two files have the same content.
     public func isEqual(_ path: String, _ other: String) throws -> Bool {
-        let (first, second) = (try open(path), try open(other))
-        guard try first.size == second.size else { return false }
-        while true {
-            let (one, two) = (
-                try first.read(upToCount: SecureFormat.piece), try second.read(upToCount: SecureFormat.piece)
-            )
-            guard one == two else { return false }
-            if one.isEmpty { return true }
+        try open(path).withFile(isExclusive: false) { first, _ in
+            try open(other).withFile(isExclusive: false) { second, _ in
+                guard first.size == second.size else { return false }
+                for offset in stride(from: 0, to: first.size, by: SecureFormat.piece) {
+                    let (one, two) = (
+                        try first.read(SecureFormat.piece, at: offset), try second.read(SecureFormat.piece, at: offset)
+                    )
+                    guard one == two else { return false }
+                }
+                return true
+            }
         }
     }
 
@@ -102,15 +108,20 @@ public struct SecureFiles: Sendable {
     public func size(of path: String) throws -> Int64 { try open(path).size }
 
     /// Makes a file under another name, and gives it its own when it is on the disk.
-    private func make(_ path: String, isReplacing: Bool, _ fill: (inout SecureContent) throws -> Void) throws {
-        let key = try key.current()
+    ///
+    /// - Parameter replaced: The file that gives way: the new one has its mode and its group.
+    private func make(
+        _ path: String, isReplacing: Bool, like replaced: stat? = nil, _ fill: (inout SecureContent) throws -> Void
+    ) throws {
         let temporary = RawFile.temporaryPath(for: path)
         let file = try RawFile(opening: temporary, O_RDWR | O_CREAT | O_EXCL)
         defer { file.close() }
         do {
-            try file.write(SecureFormat.emptyFile(key), at: 0)
+            try file.write(SecureFormat.emptyFile(key.current()), at: 0)
+            if let replaced { file.take(modeOf: replaced) }
             var content = try SecureContent(file, key)
             try fill(&content)
+            try content.confirmKey()
             try file.sync()
             try RawFile.rename(temporary, to: path, isReplacing: isReplacing)
         } catch {

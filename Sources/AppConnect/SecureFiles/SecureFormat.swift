@@ -15,7 +15,7 @@ import FleetProtocol
 /// | 64– | chunks of 4,096 bytes, encrypted; the last one may be shorter |
 ///
 /// Encrypted is with AES-256-GCM: 12 random bytes, the ciphertext, the tag of 16. Authenticated with it is what it is: `size`,
-/// or `chunk` and its number from 0 (8 bytes, big-endian), or `redo`. The key is HKDF-SHA256 of the key for files, with the file's 16 random bytes as salt and
+/// or `chunk` and its number from 0 (8 bytes, big-endian), or `redo` and the encrypted length that there is before. The key is HKDF-SHA256 of the key for files, with the file's 16 random bytes as salt and
 /// `fleetbus secure file` as info.
 ///
 /// A change that writes over what is there is written behind it first, as one record that ends with `FBSFredo` and the
@@ -29,6 +29,8 @@ struct SecureFormat {
     static let sizeOffset = 24
     static let chunkSize = 4_096
     static let overhead = 28
+    /// Of the encrypted length.
+    static let sealedSize = 8 + overhead
     static let maximumSize: Int64 = 1 << 40
     /// So much of a write is one change.
     static let piece = 1 << 20
@@ -106,13 +108,16 @@ struct SecureFormat {
     // MARK: What is still to be done
 
     /// A change as it is written behind the chunks before it is made.
-    func redo(_ change: Change) throws -> [UInt8] {
+    ///
+    /// - Parameter header: The encrypted length that there is before: the record counts for that file alone, and not for what
+    ///   it becomes later.
+    func redo(_ change: Change, where header: [UInt8]) throws -> [UInt8] {
         var plain = change.header
         for (number, chunk) in change.chunks.sorted(by: { $0.key < $1.key }) {
             plain += Self.bytes(number) + Self.bytes(Int64(chunk.count)) + chunk
         }
-        let sealed = try seal(plain, "redo")
-        return sealed + Self.redoMagic + Self.bytes(Int64(sealed.count))
+        let record = try header + seal(plain, "redo", header)
+        return record + Self.redoMagic + Self.bytes(Int64(record.count))
     }
 
     /// How long the record is that ends with these bytes; nil when none does.
@@ -123,11 +128,15 @@ struct SecureFormat {
         return length > 0 && length <= 2 * Int64(piece) ? length : nil
     }
 
-    /// - Parameter sealed: A record, without its ending.
-    func change(redoing sealed: [UInt8]) throws -> Change {
-        let plain = try open(sealed, "redo")
-        guard plain.count >= 8 + Self.overhead else { throw Damage() }
-        let header = Array(plain.prefix(8 + Self.overhead))
+    /// - Parameters:
+    ///   - record: Without its ending.
+    ///   - present: The encrypted length that there is: that from before the change, or the change's own.
+    func change(redoing record: [UInt8], where present: [UInt8]) throws -> Change {
+        let before = Array(record.prefix(Self.sealedSize))
+        let plain = try open(record.dropFirst(Self.sealedSize), "redo", before)
+        guard plain.count >= Self.sealedSize else { throw Damage() }
+        let header = Array(plain.prefix(Self.sealedSize))
+        guard present == before || present == header else { throw Damage() }
         var change = Change(size: try size(in: header), header: header, chunks: [:])
         var rest = plain[header.count...]
         while !rest.isEmpty {
@@ -135,9 +144,9 @@ struct SecureFormat {
             let number = Self.integer(Array(rest.prefix(8)))
             let count = Self.integer(Array(rest.dropFirst(8).prefix(8)))
             rest = rest.dropFirst(16)
-            guard number >= 0, number < Self.chunkCount(change.size), count >= 0, count <= rest.count else {
-                throw Damage()
-            }
+            guard number >= 0, number < Self.chunkCount(change.size), count <= rest.count,
+                count == Self.length(of: number, in: change.size) + Self.overhead
+            else { throw Damage() }
             change.chunks[number] = Array(rest.prefix(Int(count)))
             rest = rest.dropFirst(Int(count))
         }

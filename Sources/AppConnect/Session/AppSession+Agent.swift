@@ -12,6 +12,8 @@ extension AppSession {
         case .welcome(let agent, let device, let kept): welcomed(by: agent, device, kept)
         case .kept(let number): confirmRequests(through: number)
         case .refused(let refusal, let message):
+            // Another process is the app now, or this one may not be it any more.
+            keys = nil
             effects.append(.disconnect(AppConnectError(refusal.code, message)))
         case .ready(let properties): receivedReady(properties)
         case .deliver(let number, let delivery): receivedDelivery(number, delivery, problem: nil)

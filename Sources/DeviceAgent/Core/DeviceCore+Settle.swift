@@ -237,6 +237,8 @@ extension DeviceCore {
         batch.keyEffects.append(.destroyKeys(app.id))
         app.hasKeys = false
         processes[app.id]?.hasKeys = nil
+        // Of others that take their place in the same moment it is told, too.
+        if app.availabilityTold.told == .available { app.availabilityTold.told = nil }
         keep(.wiped, of: app.id, message: "\(reason)", at: now)
         log(.notice, "retired an app and destroyed its keys", "\(reason)", app: app.id)
     }

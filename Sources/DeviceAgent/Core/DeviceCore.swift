@@ -112,9 +112,9 @@ package struct DeviceCore: Sendable {
         batch.changes.append(.started(boot: self.state.boot, owner))
         batch.isClockDue = true
         // A crash may have come between making or destroying an app's keys and storing it.
-        for app in self.state.apps.values {
-            batch.keyEffects.append(app.hasKeys ? .createKeys(app.id) : .destroyKeys(app.id))
-        }
+        // Made first: what all apps share goes with the last of them.
+        for app in self.state.apps.values where app.hasKeys { batch.keyEffects.append(.createKeys(app.id)) }
+        for app in self.state.apps.values where !app.hasKeys { batch.keyEffects.append(.destroyKeys(app.id)) }
         settle(self.state.apps.keys, isWiping: true, at: now)
     }
 

@@ -124,7 +124,8 @@ package struct Keystore: Sendable {
             try remove("\(folder)/\(name)")
         }
         try syncFolder()
-        for app in try self.apps() where !apps.contains(app) { try destroy(for: app) }
+        for app in try self.apps() where !apps.contains(app) { try destroy(app.text) }
+        if apps.isEmpty { try destroy(Self.shared) } else { _ = try exists(Self.shared) }
         for app in apps.sorted() where try !exists(for: app) { missing(app) }
     }
 

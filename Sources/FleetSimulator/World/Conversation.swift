@@ -48,6 +48,9 @@ struct Conversation {
         isReadyStored && install == registration.install && registration.resume == nil
     }
 
+    /// It has other keys than before, which it is told of.
+    mutating func renewed() { settled[.availability] = nil }
+
     /// The agent has stored that it sends something, and died before it did: what the app says of earlier ones does not
     /// count any more.
     mutating func mayHaveSent(_ frame: AgentFrame) {

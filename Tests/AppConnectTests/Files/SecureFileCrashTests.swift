@@ -108,6 +108,32 @@ struct SecureFileCrashTests {
         }
     }
 
+    @Test("the record of an earlier change counts no more, wherever it comes from")
+    func oldRecord() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/a"
+            let change = Change(name: "", before: 9_000) { try $0.write(bytes(5_000, seed: 7), at: 0) }
+            let (steps, _, _) = try steps(of: change, path)
+            let record = try #require(
+                steps.compactMap { step in
+                    if case .write(let bytes, _) = step, bytes.suffix(16).starts(with: "FBSFredo".utf8) {
+                        bytes
+                    } else {
+                        nil
+                    }
+                }.first)
+            let files = SecureFiles(TestKey().fileKey)
+            try files.open(path, .readingAndWriting).write(bytes(9_000, seed: 9), at: 0)
+            let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: record)
+            try handle.close()
+            #expect(try files.contents(of: path) == bytes(9_000, seed: 9))
+            try files.open(path, .readingAndWriting).write([1], at: 8_999)
+            #expect(try files.contents(of: path) == bytes(9_000, seed: 9).dropLast() + [1])
+        }
+    }
+
     @Test(
         "a disk that is full leaves the file as it was", .enabled(if: SmallDisk.isPossible, "needs root, who may mount")
     )
@@ -130,6 +156,9 @@ struct SecureFileCrashTests {
                 }
                 #expect(try files.contents(of: path) == bytes(100_000))
                 #expect(try FileManager.default.contentsOfDirectory(atPath: disk.folder.path()) == ["a"])
+                #expect { try file.truncate(to: 1 << 39) } throws: { ($0 as? SecureFileError)?.errno == ENOSPC }
+                #expect { try file.write([1], at: 1 << 39) } throws: { ($0 as? SecureFileError)?.errno == ENOSPC }
+                #expect(try files.contents(of: path) == bytes(100_000), "what cannot be is not begun")
                 try file.write([1], at: 0)
                 #expect(try file.read(upToCount: 2, at: 0) == [1, bytes(2)[1]])
             }

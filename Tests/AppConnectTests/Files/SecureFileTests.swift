@@ -40,6 +40,12 @@ struct SecureFileTests {
         } catch { return (error as? SecureFileError)?.code }
     }
 
+    private func waiting(_ body: @escaping @Sendable () throws -> some Sendable) async -> SecureFileError.Code? {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { [self] in continuation.resume(returning: code { _ = try body() }) }
+        }
+    }
+
     @Test(
         "what is written is read again, and is not on the disk",
         arguments: [0, 1, 4_095, 4_096, 4_097, 100_000, SecureFormat.piece, SecureFormat.piece + 1])
@@ -225,6 +231,62 @@ struct SecureFileTests {
             try files.write([1], to: c)
             #expect(try !files.isEqual(a, c))
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["a", "c"])
+        }
+    }
+
+    @Test("a key that goes while a call waits for the file ends that call")
+    func keyWhileWaiting() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/a"
+            let key = TestKey()
+            let files = SecureFiles(key.fileKey)
+            try files.write([1, 2, 3], to: path)
+            let holder = try RawFile(opening: path, O_RDONLY)
+            try holder.lock(isExclusive: true)
+            async let read = waiting { try SecureFiles(key.fileKey).contents(of: path) }
+            async let written = waiting { try SecureFiles(key.fileKey).open(path, .readingAndWriting).write([9]) }
+            try await Task.sleep(for: .milliseconds(50))  // so that they wait, mostly
+            key.takeAway()
+            holder.unlock()
+            #expect(await read == .noKeys)
+            #expect(await written == .noKeys)
+            #expect(try SecureFiles(TestKey().fileKey).contents(of: path) == [1, 2, 3])
+        }
+    }
+
+    @Test("an open file that has been replaced is not written to any more")
+    func replaced() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/a"
+            let files = SecureFiles(TestKey().fileKey)
+            try files.write([1], to: path)
+            chmod(path, 0o640)
+            let file = try files.open(path, .readingAndWriting)
+            try files.write([2], to: path)
+            #expect(code { try file.write([3]) } == .invalidArgument)
+            #expect(try file.read(upToCount: 9, at: 0) == [1])
+            #expect(try files.contents(of: path) == [2])
+            #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o640)
+        }
+    }
+
+    @Test("names may be anything that the system takes")
+    func names() async throws {
+        try await withTemporaryFolder { folder in
+            let files = SecureFiles(TestKey().fileKey)
+            for name in [String(repeating: "文", count: 80), "\u{301}x", "-rf", String(repeating: "x", count: 255)] {
+                let path = folder.path + "/" + name
+                try files.write([1], to: path)
+                #expect(try files.contents(of: path) == [1])
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 4)
+            let path = folder.path + "/-rf"
+            for bad in ["", "a\0b", folder.path + "/c\0d"] {
+                #expect(code { try files.move(path, to: bad) } == .invalidArgument)
+                #expect(code { _ = try files.create(bad) } == .invalidArgument)
+                #expect(code { try files.write([1], to: bad) } == .invalidArgument)
+            }
+            #expect(code { try files.write(repeatElement(0, count: 1 << 50), to: path) } == .fileTooBig)
         }
     }
 

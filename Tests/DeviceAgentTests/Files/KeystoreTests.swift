@@ -71,7 +71,7 @@ struct KeystoreTests {
             var missing: [AppID] = []
             try keystore.tidy(keeping: [notes]) { missing.append($0) }
             #expect(missing == [notes])
-            #expect(try names(folder.path + "/keys").isEmpty)
+            #expect(try names(folder.path + "/keys") == ["_shared.key"])
         }
     }
 
@@ -95,6 +95,42 @@ struct KeystoreTests {
             try keystore.create(for: mail)
             #expect(try keystore.keys(of: mail).shared != second.shared)
         }
+    }
+
+    @Test("an agent that has to make a key again keeps what all apps share")
+    func sharedAtStart() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/keys"
+            let keystore = try Keystore(folder: path)
+            for app in [mail, notes] { try keystore.create(for: app) }
+            let shared = try keystore.keys(of: notes).shared
+            // The one is not to have keys any more, that of the other was damaged and taken away.
+            unlink("\(path)/\(notes).key")
+            try keystore.tidy(keeping: [notes]) { #expect($0 == notes) }
+            try keystore.create(for: notes)
+            #expect(try keystore.keys(of: notes).shared == shared)
+            try Data([1]).write(to: URL(fileURLWithPath: path + "/_shared.key"))
+            #expect(throws: DeviceAgentError.self) { try keystore.tidy(keeping: [notes]) { _ in } }
+        }
+    }
+
+    @Test("at a start keys are made before others are destroyed")
+    func startOrder() throws {
+        var device = try TestDevice()
+        try device.connect()
+        for app in [mail, notes] { try device.answer(device.launch(app)) }
+        try device.apply(.all, mail, .auth, .auth(.retired))
+        var core = try DeviceCore(
+            enrollment: device.core.enrollment, agentVersion: "test", state: device.store.load(), secret: .random(),
+            at: device.now)
+        let names = core.takeEffects(at: device.now).compactMap { effect -> String? in
+            switch effect {
+            case .createKeys(let app): "create \(app)"
+            case .destroyKeys(let app): "destroy \(app)"
+            default: nil
+            }
+        }
+        #expect(names == ["create \(notes)", "destroy \(mail)"])
     }
 
     @Test(
