@@ -7,6 +7,38 @@ struct KnownKeys: Sendable {
     var wire: [UInt8] = []
 }
 
+/// The newest of each device, of bounded size: beyond it none is held, and a device without one reads no group until it comes
+/// again.
+struct HeldMemberships: Sendable {
+    struct Held: Sendable {
+        let device: PackedName
+        let topic: [UInt8]
+        let payload: [UInt8]
+    }
+
+    private var held: [PackedName: Held] = [:]
+    private var size = 0
+
+    private static let maximumSize = 16 << 20
+
+    mutating func hold(_ message: Guard.Message, of device: PackedName) {
+        drop(device)
+        guard message.payload.count <= SignedDocument.maximumSize, size + message.payload.count <= Self.maximumSize
+        else { return }
+        held[device] = Held(device: device, topic: Array(message.topic), payload: Array(message.payload))
+        size += message.payload.count
+    }
+
+    mutating func drop(_ device: PackedName) {
+        if let old = held.removeValue(forKey: device) { size -= old.payload.count }
+    }
+
+    mutating func takeAll() -> [Held] {
+        defer { self = HeldMemberships() }
+        return Array(held.values)
+    }
+}
+
 extension Guard {
     /// The controller speaks with the fleet's keys, says empty words alone for devices, and keeps nothing that is said once.
     mutating func checkController(_ message: Message) throws {
@@ -36,7 +68,10 @@ extension Guard {
             guard !path.isEqual(Self.trustPath) else {
                 throw FleetProtocolError(.mismatch, "the keys that count are never cleared")
             }
-            if let name = memberName(path) { devices[name]?.groups = [] }
+            if let name = memberName(path) {
+                devices[name]?.groups = []
+                heldMemberships.drop(name)
+            }
             return
         }
         try message.checkKept(limit: SignedDocument.maximumSize)
@@ -60,10 +95,16 @@ extension Guard {
         } else if role == .device, let name = memberName(path) {
             // Each device reads its own whenever it connects: it is verified once.
             guard devices[name]?.membershipHash != Self.hash(message.payload) else { return }
-            if let signed = try? verified(message), let member = try? member(signed) {
-                try? take(member, of: name, message.payload)
-            }
+            learn(from: message, of: name)
         }
+    }
+
+    private mutating func learn(from message: Message, of name: PackedName) {
+        do {
+            try take(member(verified(message)), of: name, message.payload)
+        } catch let error as FleetProtocolError where error.code == .unknownKey {
+            heldMemberships.hold(message, of: name)
+        } catch {}
     }
 
     /// The device whose membership stands there.
@@ -97,6 +138,13 @@ extension Guard {
                 .mismatch, "its version is \(document.version), and there was \(known.version) already")
         }
         keys = KnownKeys(document: document, wire: wire)
+        for held in heldMemberships.takeAll() {
+            held.topic.withUnsafeBufferPointer { topic in
+                held.payload.withUnsafeBufferPointer { payload in
+                    learn(from: Message(topic: topic, payload: payload, isRetained: true), of: held.device)
+                }
+            }
+        }
     }
 
     private func verified(_ message: Message) throws -> SignedDocument {

@@ -26,6 +26,9 @@ package struct Guard: Sendable {
     private let tables: [Rights]
     var keys = KnownKeys()
     var devices: [PackedName: KnownDevice] = [:]
+    /// Memberships that devices have read, signed by keys of which none is known yet to count: the next trust document may
+    /// say so, and they are not read again on their connections.
+    var heldMemberships = HeldMemberships()
     private var rates: [PackedName: Rate] = [:]
     /// Since the broker started, the controller has said that all it wishes stands there: a device whose membership nobody
     /// has published is in no group.

@@ -194,11 +194,39 @@ struct GuardTests {
         #expect(samples.reads(till, membership, try samples.membership([Samples.kiosk])), "no keys are known yet")
         #expect(!samples.reads(till, topic, wire))
         #expect(samples.reads("till-2", Samples.topic(.trust), try samples.trust()))
-        #expect(samples.reads(till, membership, try samples.membership([Samples.kiosk])))
-        #expect(samples.reads(till, topic, wire))
+        #expect(samples.reads(till, topic, wire), "what it has read before the keys were known is not read again")
         let moved = try samples.membership([Samples.kiosk], of: DeviceID(unchecked: "till-2"), revision: 5)
         #expect(samples.reads(till, membership, moved), "of another device")
         #expect(!samples.reads("till-2", topic, wire))
+    }
+
+    @Test("of what is read before the keys are known it takes nothing that was forged, cleared, or is older")
+    func held() throws {
+        let membership = Samples.topic(.membership(Samples.till))
+        let samples = try Samples()
+        let (topic, wire) = try samples.config(.group(Samples.kiosk))
+        let stranger = try SigningKey()
+        let forged = try samples.document(.membership(Samples.till), .membership([Samples.kiosk]), by: stranger)
+        #expect(samples.reads(till, membership, forged))
+        #expect(samples.reads("till-2", Samples.topic(.trust), try samples.trust()))
+        #expect(!samples.reads(till, topic, wire))
+        let other = try Samples()
+        #expect(other.reads(till, membership, try other.membership([Samples.kiosk])))
+        #expect(other.publish(controller, membership, []) == nil)
+        #expect(other.reads("till-2", Samples.topic(.trust), try other.trust()))
+        #expect(!other.reads(till, topic, wire))
+        // A key that comes with the next trust document.
+        let (third, next) = (try Samples(), try SigningKey())
+        #expect(third.reads(till, Samples.topic(.trust), try third.trust()))
+        let later = try third.document(
+            .membership(Samples.till), .membership([Samples.kiosk]), revision: 7, by: next)
+        #expect(third.reads(till, membership, later))
+        #expect(!third.reads(till, topic, wire))
+        let trust = try third.trust(version: 2, keys: [third.signing.publicKey, next.publicKey])
+        #expect(third.publish(controller, Samples.topic(.trust), trust) == nil)
+        #expect(third.reads(till, topic, wire))
+        let older = third.publish(controller, membership, try third.membership([], revision: 6))
+        #expect(older?.contains("revision") == true)
     }
 
     // MARK: The controller

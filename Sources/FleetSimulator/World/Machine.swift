@@ -247,6 +247,7 @@ final class Machine: BusClient {
                     if meetsFullDisk() { return crash(isRestarting: true) }
                     lastKey += 1
                     disk.keys[app] = lastKey
+                    watch.conversations[app]?.renewed()
                 }
                 checkKeys(of: app)
             case .store(let changes):
@@ -288,9 +289,6 @@ final class Machine: BusClient {
             case .sendKeys(let link, let app):
                 guard let keys = keys(of: app) else { return crash(isRestarting: true) }
                 checkIntruder(.keys(keys), on: link)
-                if let had = watch.given[link.number].flatMap({ $0 }), had != disk.keys[app] {
-                    watch.conversations[app]?.renewed()
-                }
                 watch.given[link.number] = disk.keys[app]
                 links[link.number]?.receive(.keys(keys), on: link.number)
             case .close(let link):
