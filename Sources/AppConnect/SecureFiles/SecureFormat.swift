@@ -15,8 +15,8 @@ import FleetProtocol
 /// | 64– | chunks of 4,096 bytes, encrypted; the last one may be shorter |
 ///
 /// Encrypted is with AES-256-GCM: 12 random bytes, the ciphertext, the tag of 16. Authenticated with it is what it is: `size`,
-/// or `chunk` and its number from 0 (8 bytes, big-endian), or `redo` and the encrypted length that there is before. The key is HKDF-SHA256 of the key for files, with the file's 16 random bytes as salt and
-/// `fleetbus secure file` as info.
+/// or `chunk` and its number from 0 (8 bytes, big-endian), or `redo` and the encrypted length that there was before. The key is
+/// HKDF-SHA256 of the key for files, with the file's 16 random bytes as salt and `fleetbus secure file` as info.
 ///
 /// A change that writes over what is there is written behind it first, as one record that ends with `FBSFredo` and the
 /// record's length (8 bytes, big-endian): whoever opens the file afterwards finishes what a crash has left half done. The header
