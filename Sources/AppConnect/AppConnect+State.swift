@@ -105,7 +105,7 @@ extension AppConnect {
             queue = DispatchQueue(label: "AppConnect.delegate", target: options.queue)
             socket = options.socket
             logger = options.logger ?? AppConnect.defaultLogger
-            logFile = try options.logFile.map { path throws(AppConnectError) in try LogFile(path: path) }
+            logFile = try options.logFile.map { try LogFile(path: $0) }
             connectionChanged = options.connectionChanged
             without = options.without
             wake = try WakePipe()

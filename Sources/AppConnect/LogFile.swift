@@ -59,7 +59,11 @@ final class LogFile: Sendable {
     private func begin(_ state: inout State, at now: Timestamp) {
         // Two of one millisecond: the later one waits until there is another.
         let old = "\(path).\(now)"
-        guard link(path, old) == 0, unlink(path) == 0 else { return }
+        if link(path, old) == 0 {
+            guard unlink(path) == 0 else { return }
+        } else if errno != ENOENT {
+            return
+        }
         let next = Self.open(path)
         guard next >= 0 else { return }
         close(state.descriptor)
@@ -68,8 +72,7 @@ final class LogFile: Sendable {
     }
 
     private func removeOldest() {
-        let slash = path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex
-        let (folder, prefix) = (slash == path.startIndex ? "./" : String(path[..<slash]), path[slash...] + ".")
+        let (folder, prefix) = (RawFile.folder(of: path), RawFile.name(of: path) + ".")
         guard let directory = opendir(folder) else { return }
         defer { closedir(directory) }
         var old: [String] = []
@@ -80,6 +83,6 @@ final class LogFile: Sendable {
             // Those of this log, and no other file whose name begins so.
             if name.hasPrefix(prefix), Timestamp(String(name.dropFirst(prefix.count))) != nil { old.append(name) }
         }
-        for name in old.sorted().dropLast(Self.count - 1) { unlink(folder + name) }
+        for name in old.sorted().dropLast(Self.count - 1) { unlink("\(folder)/\(name)") }
     }
 }

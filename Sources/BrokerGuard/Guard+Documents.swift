@@ -11,7 +11,6 @@ struct KnownKeys: Sendable {
 /// again.
 struct HeldMemberships: Sendable {
     struct Held: Sendable {
-        let device: PackedName
         let topic: [UInt8]
         let payload: [UInt8]
     }
@@ -25,7 +24,7 @@ struct HeldMemberships: Sendable {
         drop(device)
         guard message.payload.count <= SignedDocument.maximumSize, size + message.payload.count <= Self.maximumSize
         else { return }
-        held[device] = Held(device: device, topic: Array(message.topic), payload: Array(message.payload))
+        held[device] = Held(topic: Array(message.topic), payload: Array(message.payload))
         size += message.payload.count
     }
 
@@ -33,9 +32,9 @@ struct HeldMemberships: Sendable {
         if let old = held.removeValue(forKey: device) { size -= old.payload.count }
     }
 
-    mutating func takeAll() -> [Held] {
+    mutating func takeAll() -> [PackedName: Held] {
         defer { self = HeldMemberships() }
-        return Array(held.values)
+        return held
     }
 }
 
@@ -138,10 +137,10 @@ extension Guard {
                 .mismatch, "its version is \(document.version), and there was \(known.version) already")
         }
         keys = KnownKeys(document: document, wire: wire)
-        for held in heldMemberships.takeAll() {
+        for (device, held) in heldMemberships.takeAll() {
             held.topic.withUnsafeBufferPointer { topic in
                 held.payload.withUnsafeBufferPointer { payload in
-                    learn(from: Message(topic: topic, payload: payload, isRetained: true), of: held.device)
+                    learn(from: Message(topic: topic, payload: payload, isRetained: true), of: device)
                 }
             }
         }

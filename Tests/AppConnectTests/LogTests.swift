@@ -55,6 +55,10 @@ struct LogTests {
                 let size = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/\(name)")[.size] as? Int
                 #expect(size ?? 0 <= LogFile.size)
             }
+            // Somebody has taken the newest away.
+            unlink(path)
+            for _ in 0..<3 { file.write(.debug, line, at: time) }
+            #expect(try names().contains("app.log"), "it does not go on for ever in a file that nobody sees")
             // Another process goes on with the newest.
             let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
             try LogFile(path: path).write(.error, "again", at: time)

@@ -60,11 +60,7 @@ struct AnswerTests {
     @Test("every answer is as the schemas say, on the bus, for each verb")
     func answers() async throws {
         try await withFixture { fixture in
-            let fleet = try await TestFleet(fixture)
-            _ = try await fleet.startBroker()
-            _ = try await fleet.startController()
-            try await fleet.enroll("till-1")
-            _ = try await fleet.startAgent("till-1")
+            let fleet = try await TestFleet.running(fixture, "till-1")
             _ = try await fleet.startApp(app, on: "till-1")
             try await fleet.untilReported(app, on: "till-1", "auth") { $0["attempt"]?["outcome"] == "applied" }
             let user = try #require(

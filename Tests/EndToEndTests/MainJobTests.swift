@@ -10,11 +10,7 @@ struct MainJobTests {
     @Test("each aspect at each layer reaches two apps, which acknowledge, and fleetctl shows who applied what")
     func aspectsAndLayers() async throws {
         try await withFixture { fixture in
-            let fleet = try await TestFleet(fixture)
-            _ = try await fleet.startBroker()
-            _ = try await fleet.startController()
-            try await fleet.enroll("till-1")
-            _ = try await fleet.startAgent("till-1")
+            let fleet = try await TestFleet.running(fixture, "till-1")
             _ = try await fleet.startApp(app, on: "till-1")
             _ = try await fleet.startApp("com.example.notes", on: "till-1")
             try await fleet.fleetctl(["group", "set", "kiosk", "--add", "till-1"])
@@ -54,11 +50,7 @@ struct MainJobTests {
     @Test("an app that answers error, is missing callbacks, or never answers is shown as such")
     func answers() async throws {
         try await withFixture { fixture in
-            let fleet = try await TestFleet(fixture)
-            _ = try await fleet.startBroker()
-            _ = try await fleet.startController()
-            try await fleet.enroll("till-1")
-            _ = try await fleet.startAgent("till-1")
+            let fleet = try await TestFleet.running(fixture, "till-1")
             _ = try await fleet.startApp("app.error", on: "till-1", ["--answer", "error"])
             _ = try await fleet.startApp("app.without", on: "till-1", ["--without", "print,config"])
             _ = try await fleet.startApp("app.silent", on: "till-1", ["--never-ack"])
@@ -90,11 +82,7 @@ struct MainJobTests {
     @Test("a retired app loses its key file, also while it is not running")
     func retired() async throws {
         try await withFixture { fixture in
-            let fleet = try await TestFleet(fixture)
-            _ = try await fleet.startBroker()
-            _ = try await fleet.startController()
-            try await fleet.enroll("till-1")
-            _ = try await fleet.startAgent("till-1")
+            let fleet = try await TestFleet.running(fixture, "till-1")
             let process = try await fleet.startApp(app, on: "till-1")
             try await fleet.apply(app, "all", "{auth: {state: authorized}}")
             try await fleet.untilReported(app, on: "till-1", "auth") { $0["applied"]?.integerValue ?? 0 > 0 }
@@ -111,11 +99,7 @@ struct MainJobTests {
     @Test("what a retired app has kept in secure files nobody reads again, not even that app")
     func secureFiles() async throws {
         try await withFixture { fixture in
-            let fleet = try await TestFleet(fixture)
-            _ = try await fleet.startBroker()
-            _ = try await fleet.startController()
-            try await fleet.enroll("till-1")
-            _ = try await fleet.startAgent("till-1")
+            let fleet = try await TestFleet.running(fixture, "till-1")
             let path = fleet.folder.appending(path: "report").path()
             try await fleet.apply(app, "all", "{auth: {state: authorized}}")
             let written = try await answers(of: fleet, to: ["write \(path) takings of today", "read \(path)"])

@@ -129,7 +129,12 @@ struct RawFile {
     /// In the folder of `path`, and hidden.
     static func temporaryPath(for path: String) -> String { folder(of: path) + "/.fleetbus-\(RandomID.random())" }
 
-    private static func folder(of path: String) -> String {
+    static func name(of path: String) -> String {
+        path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) } ?? path
+    }
+
+    /// By bytes: to a `Character` a slash may belong to what follows it.
+    static func folder(of path: String) -> String {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }

@@ -10,13 +10,17 @@ import Testing
 /// A key that a test can take away.
 final class TestKey: Sendable {
     private let key: Mutex<SymmetricKey?>
+    private let asks = Mutex(0)
 
     init(_ byte: UInt8 = 1) { key = Mutex(SymmetricKey(data: Array(repeating: byte, count: 32))) }
 
     func takeAway() { key.withLock { $0 = nil } }
+    /// How often somebody has asked for it.
+    var asked: Int { asks.withLock { $0 } }
 
     var fileKey: FileKey {
         FileKey { [self] in
+            asks.withLock { $0 += 1 }
             guard let key = key.withLock({ $0 }) else { throw SecureFileError(.noKeys, "taken away") }
             return key
         }
@@ -243,9 +247,11 @@ struct SecureFileTests {
             try files.write([1, 2, 3], to: path)
             let holder = try RawFile(opening: path, O_RDONLY)
             try holder.lock(isExclusive: true)
+            let before = key.asked
             async let read = waiting { try SecureFiles(key.fileKey).contents(of: path) }
             async let written = waiting { try SecureFiles(key.fileKey).open(path, .readingAndWriting).write([9]) }
-            try await Task.sleep(for: .milliseconds(50))  // so that they wait, mostly
+            // Before they wait each has asked for the key.
+            try await until("both wait for the file") { key.asked >= before + 2 }
             key.takeAway()
             holder.unlock()
             #expect(await read == .noKeys)

@@ -23,6 +23,16 @@ final class TestFleet: Sendable {
             ] + options)
     }
 
+    /// With broker, controller and the agent of one device.
+    static func running(_ fixture: Fixture, _ device: String) async throws -> TestFleet {
+        let fleet = try await TestFleet(fixture)
+        _ = try await fleet.startBroker()
+        _ = try await fleet.startController()
+        try await fleet.enroll(device)
+        _ = try await fleet.startAgent(device)
+        return fleet
+    }
+
     // MARK: Processes
 
     func startBroker() async throws -> ManagedProcess {
