@@ -10,17 +10,13 @@ import Testing
 /// A key that a test can take away.
 final class TestKey: Sendable {
     private let key: Mutex<SymmetricKey?>
-    private let asks = Mutex(0)
 
     init(_ byte: UInt8 = 1) { key = Mutex(SymmetricKey(data: Array(repeating: byte, count: 32))) }
 
     func takeAway() { key.withLock { $0 = nil } }
-    /// How often somebody has asked for it.
-    var asked: Int { asks.withLock { $0 } }
 
     var fileKey: FileKey {
         FileKey { [self] in
-            asks.withLock { $0 += 1 }
             guard let key = key.withLock({ $0 }) else { throw SecureFileError(.noKeys, "taken away") }
             return key
         }
@@ -42,12 +38,6 @@ struct SecureFileTests {
             try body()
             return nil
         } catch { return (error as? SecureFileError)?.code }
-    }
-
-    private func waiting(_ body: @escaping @Sendable () throws -> some Sendable) async -> SecureFileError.Code? {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread { [self] in continuation.resume(returning: code { _ = try body() }) }
-        }
     }
 
     @Test(
@@ -238,25 +228,43 @@ struct SecureFileTests {
         }
     }
 
-    @Test("a key that goes while a call waits for the file ends that call")
-    func keyWhileWaiting() async throws {
+    @Test("the key is asked for while the file is locked, and whenever it goes before the end of a call ends that call")
+    func keyGoes() async throws {
         try await withTemporaryFolder { folder in
             let path = folder.path + "/a"
-            let key = TestKey()
-            let files = SecureFiles(key.fileKey)
-            try files.write([1, 2, 3], to: path)
-            let holder = try RawFile(opening: path, O_RDONLY)
-            try holder.lock(isExclusive: true)
-            let before = key.asked
-            async let read = waiting { try SecureFiles(key.fileKey).contents(of: path) }
-            async let written = waiting { try SecureFiles(key.fileKey).open(path, .readingAndWriting).write([9]) }
-            // Before they wait each has asked for the key.
-            try await until("both wait for the file") { key.asked >= before + 2 }
-            key.takeAway()
-            holder.unlock()
-            #expect(await read == .noKeys)
-            #expect(await written == .noKeys)
-            #expect(try SecureFiles(TestKey().fileKey).contents(of: path) == [1, 2, 3])
+            try SecureFiles(TestKey().fileKey).write([1, 2, 3], to: path)
+            let probe = try RawFile(opening: path, O_RDONLY)
+            defer { probe.close() }
+            /// Whether somebody else had the file locked, at each time that the key was asked for; and how often it is there yet.
+            let asks = Mutex((wereLocked: [Bool](), left: Int.max))
+            let key = FileKey {
+                let isLocked = flock(probe.descriptor, LOCK_EX | LOCK_NB) != 0
+                probe.unlock()
+                let isThere = asks.withLock { asks in
+                    asks.wereLocked.append(isLocked)
+                    asks.left -= 1
+                    return asks.left >= 0
+                }
+                guard isThere else { throw SecureFileError(.noKeys, "gone") }
+                return try TestKey().fileKey.current()
+            }
+            let file = try SecureFile(path, .readingAndWriting, key: key)
+            for isWriting in [false, true] {
+                let call = {
+                    if isWriting { try file.write([9], at: 0) } else { _ = try file.read(upToCount: 3, at: 0) }
+                }
+                asks.withLock { $0 = ([], .max) }
+                try call()
+                let wereLocked = asks.withLock { $0.wereLocked }
+                #expect(wereLocked.last == true, "others may have held it for long")
+                try file.write([1], at: 0)
+                for left in 0..<wereLocked.count {
+                    asks.withLock { $0 = ([], left) }
+                    #expect(code(call) == .noKeys)
+                    #expect(try SecureFiles(TestKey().fileKey).contents(of: path) == [1, 2, 3])
+                    asks.withLock { $0.left = .max }
+                }
+            }
         }
     }
 
