@@ -160,7 +160,7 @@ struct ServiceTests {
             let policies = try await ask(.policies, "{}")["policies"]?.arrayValue ?? []
             #expect(policies.first?["revision"] == answer["results"]?.arrayValue?.first?["revision"])
             #expect(await second.terminate() == 0)
-            #expect(second.errors.contains("repaired"))
+            #expect(await second.allErrors().contains("repaired"))
         }
     }
 }

@@ -141,9 +141,10 @@ struct AgentBusTests {
             }
             let last = try await controller.status(mail, "the last change") { $0[.config].received == 61 }
             #expect(last.isRunning == false && second.status == nil)
-            #expect(second.errors.contains("the disk is full: the agent goes on"), "\(second.errors)")
 
             await second.killNow()
+            let said = await second.allErrors()
+            #expect(said.contains("the disk is full: the agent goes on"), "\(said)")
             try disk.makeRoom()
             let third = try await agent.start(fixture)
             #expect(!third.errors.contains("the disk is full"), "\(third.errors)")
@@ -177,7 +178,8 @@ struct AgentBusTests {
                     config, .config(["k": "\(number)" + String(repeating: "x", count: 30_000)]))
             }
             #expect(try await within(.seconds(20), "the agent ends") { await process.exited() } == 1)
-            #expect(process.errors.contains("cannot write to the agent's store"), "\(process.errors.suffix(2_000))")
+            let errors = await process.allErrors()
+            #expect(errors.contains("cannot write to the agent's store"), "\(errors.suffix(2_000))")
             try await until("the broker says its will") {
                 controller.heard.withLock { $0.presences.last?.state == .offline }
             }
