@@ -41,6 +41,23 @@ extension AppConnect {
         continuation?.resume(returning: false)
     }
 
+    /// Says that a person uses the app: call it for each touch or key, from any thread. Where the fleet asks for a passcode
+    /// and locks apps that nobody uses, this keeps them unlocked, all apps of the device alike; work in the background is no
+    /// use. The agent is told once a second at most, and only where it counts; before ready and after stop nothing happens.
+    public func noteUse() {
+        let now = ContinuousClock.now
+        let aftermath: Aftermath? = state.withLock { state in
+            guard state.session.autoLock != nil, state.usedAt.map({ now - $0 >= Self.useInterval }) ?? true else {
+                return nil
+            }
+            state.usedAt = now
+            return state.take(state.session.used())
+        }
+        if let aftermath { finish(aftermath) }
+    }
+
+    private static let useInterval = Duration.seconds(1)
+
     /// Writes a message to the log, and to ``Options/logFile``, when `level` is not above ``logLevel``, the level's name before
     /// it. May be called at any time, also before ready and after stop. The message is evaluated only if it is written.
     public func log(_ level: LogLevel, _ message: @autoclosure () -> String) {

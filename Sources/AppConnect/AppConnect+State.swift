@@ -11,6 +11,8 @@ extension AppConnect {
         weak var delegate: (any AppConnectDelegate)?
         /// What that delegate implements.
         private(set) var callbacks: Set<Callback> = []
+        /// When the agent was last told that a person uses the app.
+        var usedAt: ContinuousClock.Instant?
         /// Nil before start.
         var environment: Environment?
         /// Lines for the agent that the link's thread has not fetched yet.

@@ -15,9 +15,10 @@ struct FleetAgent: AsyncParsableCommand {
             Examples:
               fleet-agent run --config /etc/fleetbus/agent.json
               fleet-agent code --config /etc/fleetbus/agent.json --app com.example.mail
+              fleet-agent passcode enter --config /etc/fleetbus/agent.json
             """,
         // As presence says it: fleet-agent/0.1.0.
-        version: fleetbusVersion, subcommands: [Run.self, Code.self])
+        version: fleetbusVersion, subcommands: [Run.self, Code.self, Passcode.self])
 }
 
 extension FleetAgent {
@@ -80,6 +81,65 @@ extension FleetAgent {
             let isRight = try DebugCodePrompt(configuration: AgentConfiguration.read(config)).ask(for: app)
             print(isRight ? "The code is right." : "The code is wrong, or no log level of \(app) waits for one.")
             if !isRight { throw ExitCode.failure }
+        }
+    }
+}
+
+extension FleetAgent {
+    struct Passcode: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Enter, set or change the device's passcode, or lock the apps that ask for it.",
+            discussion: """
+                Where the fleet asks for a passcode, an app's keys and secure files are out of its reach until the \
+                passcode has been entered here: after each start of the agent, and after the time that nobody has used \
+                an app. Passcodes are read from standard input, a line each, and not shown on a terminal. The agent \
+                must run, under the same user.
+
+                Examples:
+                  fleet-agent passcode set --config /etc/fleetbus/agent.json
+                  fleet-agent passcode enter --config /etc/fleetbus/agent.json
+                  fleet-agent passcode set --change --config /etc/fleetbus/agent.json
+                  fleet-agent passcode lock --config /etc/fleetbus/agent.json
+
+                It ends with status 0 when that was done, and with 1 and the reason when it was not.
+                """,
+            subcommands: [Enter.self, Set.self, Lock.self])
+
+        struct Options: ParsableArguments {
+            @Option(help: "The device's agent.json.")
+            var config: String
+
+            func prompt() throws -> PasscodePrompt {
+                try PasscodePrompt(configuration: AgentConfiguration.read(config))
+            }
+        }
+
+        struct Enter: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "Unlock the apps that ask for the passcode.")
+            @OptionGroup var options: Options
+            func run() throws { try report(options.prompt().enter()) }
+        }
+
+        struct Set: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "Set the passcode of this device, or change it.")
+            @OptionGroup var options: Options
+
+            @Flag(help: "Change the one that is set: the present one is asked for first.")
+            var change = false
+
+            func run() throws { try report(options.prompt().set(isChange: change)) }
+        }
+
+        struct Lock: ParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Lock the apps that ask for the passcode until it is entered again.")
+            @OptionGroup var options: Options
+            func run() throws { try report(options.prompt().lock()) }
+        }
+
+        private static func report(_ result: PasscodeResult) throws {
+            print(result.text)
+            if result.kind != .done { throw ExitCode.failure }
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @Suite("How long a log level lasts")
 struct LogLevelTests {
     private let kiosk = GroupID(unchecked: "kiosk")
-    private let code = DebugCode(salt: Array("saltsalt".utf8), hash: Array(repeating: 1, count: 32), n: 16, r: 1, p: 1)
+    private let code = CodeHash(salt: Array("saltsalt".utf8), hash: Array(repeating: 1, count: 32), n: 16, r: 1, p: 1)
 
     @Test("it ends while the device is offline, also after the machine has started anew")
     func offline() throws {
@@ -192,7 +192,7 @@ struct LogLevelTests {
             0x14, 0xad, 0x63, 0x20, 0xf7, 0x69, 0x51, 0xba, 0xd4, 0x9f, 0xb1, 0x0d, 0x87, 0x40, 0xbd, 0xbb,
             0xcf, 0x54, 0x98, 0x14, 0xc0, 0x03, 0x03, 0xee, 0x26, 0x52, 0xdb, 0xbc, 0x93, 0x67, 0xf7, 0xcd,
         ]
-        let code = DebugCode(salt: Array("saltsalt".utf8), hash: hash, n: 16, r: 1, p: 1)
+        let code = CodeHash(salt: Array("saltsalt".utf8), hash: hash, n: 16, r: 1, p: 1)
         var device = try TestDevice()
         try device.connect()
         let link = try device.launch(mail)

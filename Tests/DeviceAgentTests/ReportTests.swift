@@ -156,7 +156,7 @@ struct ReportTests {
         try device.connect()
         let link = try device.launch(mail)
         try device.answer(link)
-        let code = DebugCode(
+        let code = CodeHash(
             salt: Array("saltsalt".utf8),
             hash: [
                 0x70, 0x2e, 0xdf, 0x08, 0x2a, 0xa0, 0xd0, 0xe3, 0x58, 0xa5, 0xc8, 0x3a, 0x0a, 0xb8, 0x4d, 0x6b, 0xf4,

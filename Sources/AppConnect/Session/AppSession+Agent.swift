@@ -21,7 +21,8 @@ extension AppSession {
             if displays.remove(id) != nil { effects.append(.displayed(id: id, isOK)) }
         case .activity(let isActive): receivedActivity(isActive)
         case .keys(let keys): received(keys)
-        case .codeResult: break
+        case .autoLock(let after): autoLock = after
+        case .codeResult, .passcodeResult: break
         }
         return flush()
     }

@@ -7,6 +7,13 @@ extension AppSession {
         self.keys = keys
     }
 
+    /// A person uses the app: the agent is told where that keeps apps unlocked.
+    package mutating func used() -> [Effect] {
+        guard !isStopped, connection == .open, autoLock != nil else { return [] }
+        effects.append(.send(.used))
+        return flush()
+    }
+
     /// The keys, while all of it holds: the app is ready and authorized, and its agent has given it some.
     package func usableKeys() throws(SecureFileError) -> AppKeys {
         guard phase == .ready else {

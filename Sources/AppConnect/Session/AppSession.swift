@@ -67,6 +67,8 @@ package struct AppSession: Sendable {
     package var registration: Registration?
     /// What the agent has given, and not taken away.
     package var keys: AppKeys?
+    /// Seconds without use after which the agent takes the keys away; nil: it does not.
+    package var autoLock: Int64?
 
     /// What waits for the delegate's queue, in the order it came; of each kind of delivery the newest.
     package var inbox: [Waiting] = []
@@ -147,6 +149,7 @@ package struct AppSession: Sendable {
     package mutating func lost(_ problem: AppConnectError) -> [Effect] {
         connection = .none
         owesReady = false
+        autoLock = nil
         // Of one that has had its ready the agent says on the next connection what it may have.
         if !hasBeenReady { keys = nil }
         inbox.removeAll { entry in

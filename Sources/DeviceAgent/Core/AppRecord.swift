@@ -53,6 +53,19 @@ package struct AppRecord: Hashable, Sendable {
         set { retirement = newValue.map(Retirement.latched) ?? .none }
     }
     private var retirement = Retirement.none { didSet { changes.isTouched = true } }
+    /// Since the last right one, where a passcode is asked for.
+    package var wrongPasscodes: Int64 = 0
+    /// Wrong passcodes have locked it; only a document that was changed later than this ends that.
+    package var passcodeLock: Revision? { didSet { changes.isTouched = true } }
+    /// On this run of the agent, and not too long ago.
+    var isPasscodeEntered: Bool {
+        get { passing.isPasscodeEntered }
+        set {
+            passing.isPasscodeEntered = newValue
+            changes.isTouched = true
+        }
+    }
+    private var passing = Passing()
     /// One record for each policy, by ``Policy/index``.
     package var policies: [PolicyRecord] {
         get { records }
@@ -94,6 +107,14 @@ package struct AppRecord: Hashable, Sendable {
         }
 
         static func == (left: Changes, right: Changes) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
+
+    /// What ends with the agent's process: no part of what the record says.
+    private struct Passing: Hashable {
+        var isPasscodeEntered = false
+
+        static func == (left: Passing, right: Passing) -> Bool { true }
         func hash(into hasher: inout Hasher) {}
     }
 
@@ -175,11 +196,16 @@ package struct AppRecord: Hashable, Sendable {
         return value
     }
 
-    /// Keys can be used while the app is authorized, has some, nobody has locked it, and no passcode is required: this
-    /// agent cannot ask for one.
+    package var asksForPasscode: Bool { secureServices.passcode?.isRequired == true }
+
+    /// By its policy, or by wrong passcodes.
+    package var isLocked: Bool { secureServices.isLocked || passcodeLock != nil }
+
+    /// Keys can be used while the app is authorized, has some, nobody has locked it, and the passcode, if one is asked for,
+    /// has been entered.
     package var availability: SecureServicesAvailability {
-        let isLocked = secureServices.isLocked || secureServices.passcode?.isRequired == true
-        return authState == .authorized && hasKeys && !isLocked ? .available : .unavailable
+        let isOpen = !isLocked && (!asksForPasscode || isPasscodeEntered)
+        return authState == .authorized && hasKeys && isOpen ? .available : .unavailable
     }
 
     /// Whether the app has to be told of a policy: another value, or another reason for its authorization.

@@ -91,7 +91,11 @@ extension DeviceCore {
     }
 
     mutating func received(_ frame: AppFrame, on link: LinkID, at now: Now) {
-        if case .code(let id, let text) = frame { return receivedCode(id, text, on: link, at: now) }
+        switch frame {
+        case .code(let id, let text): return receivedCode(id, text, on: link, at: now)
+        case .passcode(let request): return received(request, on: link, at: now)
+        default: break
+        }
         guard let id = links[link], state.apps.contains(id) else {
             return refuse(link, .invalid, "the first line must be a registration")
         }
@@ -118,7 +122,8 @@ extension DeviceCore {
             keep(.blocked, of: id, action: action, target: target, at: now)
         case .retire(let number): retire(id, isNew: isNew(number, of: id, on: link), at: now)
         case .display(let number, let text): batch.effects.append(.display(link, id: number, text: text))
-        case .code, .stop: break
+        case .used: used(id, at: now)
+        case .code, .passcode, .stop: break
         }
     }
 
@@ -169,6 +174,7 @@ extension DeviceCore {
     /// kind is under way at a time; a newer value follows when it has returned. Returns whether the record has changed.
     private mutating func deliver(to app: inout AppRecord) -> Bool {
         guard let process = processes[app.id] else { return false }
+        tellAutoLock(app, process)
         if process.phase != .registered { tellKeys(app, process) }
         switch process.phase {
         case .registered:
@@ -194,6 +200,13 @@ extension DeviceCore {
         guard process.hasKeys != isAvailable else { return }
         processes[app.id]?.hasKeys = isAvailable
         batch.effects.append(isAvailable ? .sendKeys(process.link, app.id) : .send(process.link, .keys(nil)))
+    }
+
+    private mutating func tellAutoLock(_ app: AppRecord, _ process: AppProcess) {
+        let autoLock = app.asksForPasscode ? app.secureServices.autoLock : nil
+        guard process.autoLock != autoLock else { return }
+        processes[app.id]?.autoLock = autoLock
+        batch.effects.append(.send(process.link, .autoLock(autoLock)))
     }
 
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {

@@ -12,7 +12,7 @@ extension DeviceCore {
         /// Whether that was the deciding document's. Whoever types a code has it from somebody who has confirmed the level.
         var isTyped = false
         /// The first document that waits for its code, and the code.
-        var awaiting: (address: Address, code: DebugCode)?
+        var awaiting: (address: Address, code: CodeHash)?
     }
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
@@ -190,7 +190,7 @@ extension KeptDocument {
 
 extension LogLevelWish {
     /// Only levels that may show sensitive data ask for a code.
-    fileprivate var neededCode: DebugCode? { level.isSensitive ? code : nil }
+    fileprivate var neededCode: CodeHash? { level.isSensitive ? code : nil }
 }
 
 extension AppRecord.LevelClock.Said {

@@ -62,10 +62,11 @@ extension DeviceCore {
         // Taken out, so that this is the only copy.
         guard var app = state.apps.take(id) else { return false }
         app.beginSettling()
-        let (authState, latch, wasLocked) = (app.authState, app.latch?.reason, app.secureServices.isLocked)
+        let (authState, latch, wasLocked) = (app.authState, app.latch?.reason, app.isLocked)
         let wishes = layers.wishes(for: id)
         let isCertain = isCertain(of: id)
         settleManaged(&app, wishes, isCertain)
+        releasePasscodeLock(&app, by: wishes[.secureServices].first, isCertain)
         settleAuth(&app, wishes, isCertain, isWiping: isWiping, at: now)
         // What the app has done itself needs nobody's confirmation.
         let mayLoosen = isCertain || app.isSelfRetired
@@ -80,10 +81,12 @@ extension DeviceCore {
         if aspect == nil || aspect == .logLevel {
             settleLogLevel(&app, wishes[.logLevel], isCertain, at: now)
         }
-        let isLocked = app.secureServices.isLocked
+        releasePasscodeLock(&app, by: wishes[.secureServices].first, isCertain)
+        settlePasscode(&app)
+        let isLocked = app.isLocked
         if isLocked != wasLocked { keep(isLocked ? .locked : .unlocked, of: id, at: now) }
-        let (level, offline) = (levelDeadline(of: app), offlineDeadline(of: app))
-        deadlines[id] = level.map { min($0, offline ?? $0) } ?? offline
+        deadlines[id] = [levelDeadline(of: app), offlineDeadline(of: app), autoLockDeadline(of: app)]
+            .compactMap(\.self).min()
         let isChanged = app.authState != authState
         batch.settledApps.insert(id)
         if app.isTouched { changed(id) }
@@ -297,10 +300,7 @@ extension DeviceCore {
         case .dlp(let dlp): return Decision(value(of: policy, in: dlp, app), by: document, problem: problem)
         case .secureServices(let value):
             var decision = Decision(.secureServices(value), by: document, problem: problem)
-            if value.passcode?.isRequired == true {
-                decision.outcome = .unsupported
-                decision.message = "this agent has no passcode: the app's secure services stay unavailable"
-            }
+            if let passcode = value.passcode, passcode.isRequired { decision.message = passcodeNote(of: app, passcode) }
             return decision
         case .unreadable: return Decision(app[policy].value, by: document, problem: problem)
         case .auth, .logLevel: return Decision(app[policy].value)

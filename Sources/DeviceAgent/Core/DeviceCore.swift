@@ -25,6 +25,7 @@ package struct DeviceCore: Sendable {
     var links: [LinkID: AppID] = [:]
     /// The processes that are connected as apps.
     var processes = AppTable<AppProcess>()
+    var passcodeEntry = PasscodeEntry()
     var refusals: [Status.Refusal] = []
     var sequence: Int64 = 0
     var eventNumber: Int64 = 0
@@ -66,6 +67,8 @@ package struct DeviceCore: Sendable {
         var taken: Set<Int64> = []
         /// The process has the app's keys; nil where that is not known, or others have been made since.
         var hasKeys: Bool?
+        /// It knows of this time without use after which its secure services end.
+        var autoLock: Int64?
     }
 
     /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.
@@ -109,6 +112,7 @@ package struct DeviceCore: Sendable {
         self.state.boot += 1
         self.state.running.observe(now)
         clockSavedAt = self.state.running.total
+        delayPasscode()
         batch.changes.append(.started(boot: self.state.boot, owner))
         batch.isClockDue = true
         // A crash may have come between making or destroying an app's keys and storing it.
@@ -168,6 +172,7 @@ package struct DeviceCore: Sendable {
         case .linkClosed(let link): closed(link)
         case .registrationRefused(let app, let reason): registrationRefused(app, reason, at: now)
         case .codeChecked(let check, let isRight): codeChecked(check, isRight, at: now)
+        case .passcodeChecked(let check, let verdict): passcodeChecked(check, verdict, at: now)
         case .displayed(let link, let id, let isShown): batch.effects.append(.send(link, .displayed(id: id, isShown)))
         case .tick: tick(at: now)
         case .stopping: announceEnd()
@@ -178,6 +183,7 @@ package struct DeviceCore: Sendable {
     ///
     /// - Parameter isOver: Whether nothing more happens at this moment. Statuses wait until then.
     package mutating func takeEffects(at now: Now, isOver: Bool = true) -> [DeviceEffect] {
+        forgetPasscode()
         for app in batch.settledApps { deliver(to: app) }
         if batch.isPresenceDue { publishPresence(.online) }
         let waiting = isOver ? AppList() : batch.reportedApps

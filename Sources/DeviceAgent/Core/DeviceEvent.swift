@@ -30,6 +30,8 @@ package enum DeviceEvent: Sendable {
     case registrationRefused(AppID, reason: String)
     /// A debug code has been compared with its hash.
     indirect case codeChecked(CodeCheck, isRight: Bool)
+    /// A passcode has been compared with its hash, and the new one's hash made where one is set.
+    indirect case passcodeChecked(PasscodeCheck, PasscodeCheck.Verdict)
     case displayed(LinkID, id: Int64, Bool)
     /// Time has passed.
     case tick
@@ -58,14 +60,17 @@ package enum DeviceEffect: Sendable {
     case sendKeys(LinkID, AppID)
     case close(LinkID)
     case display(LinkID, id: Int64, text: String)
-    indirect case checkCode(CodeCheck, text: String, DebugCode)
+    indirect case checkCode(CodeCheck, text: String, CodeHash)
+    /// Compare `text` with its hash, if there is one; then make the hash of `new`, if that is given.
+    indirect case checkPasscode(PasscodeCheck, text: String?, CodeHash?, new: String?)
     case log(LogEntry)
 
     /// Whether it belongs to the connection that there was when it was decided, see ``DeviceCore/connection``.
     package var isForBroker: Bool {
         switch self {
         case .subscribe, .unsubscribe, .publish, .report, .reconnect: true
-        case .destroyKeys, .createKeys, .store, .send, .sendKeys, .close, .display, .checkCode, .log: false
+        case .destroyKeys, .createKeys, .store, .send, .sendKeys, .close, .display, .checkCode, .checkPasscode, .log:
+            false
         }
     }
 
@@ -88,6 +93,7 @@ package enum StoreChange: Sendable {
     case document(Address, [UInt8]?)
     case mark(Address, DocumentMark)
     case app(AppRecord)
+    case passcode(PasscodeRecord)
     case event(KeptEvent)
     case dropEvents(boot: Int64, through: Int64)
     case dropEvent(boot: Int64, number: Int64)

@@ -53,6 +53,7 @@ package struct DeviceState: Hashable, Sendable {
     package var documents: [Address: [UInt8]] = [:]
     package var marks: [Address: DocumentMark] = [:]
     package var apps = AppRecords()
+    package var passcode = PasscodeRecord()
     /// In the order of their numbers.
     package var events: [KeptEvent] = []
 

@@ -123,7 +123,7 @@ final class LinkConnection: ChannelDuplexHandler {
             isRegistered = true
             changed(.registered)
             pass(.registered(link, registration))
-        case .code:
+        case .code, .passcode:
             guard let uid = user, uid == geteuid() || uid == 0 else {
                 return refuse(.notAllowed, "only the agent's own user may enter a code", context)
             }

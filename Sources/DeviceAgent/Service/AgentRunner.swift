@@ -142,6 +142,12 @@ final class AgentRunner: Sendable {
                 parts.inbox.add(.codeChecked(check, isRight: code.matches(text)))
                 codes.giveBack()
             }
+        case .checkPasscode(let check, let text, let hash, let new):
+            // One at a time, as the core says.
+            codeQueue.async {
+                let isRight = hash.map { $0.matches(text ?? "") } ?? true
+                parts.inbox.add(.passcodeChecked(check, isRight ? .right(new: new.map(CodeHash.init(of:))) : .wrong))
+            }
         case .log(let entry): log(entry)
         }
     }
@@ -191,7 +197,19 @@ final class AgentRunner: Sendable {
     }
 }
 
-extension DebugCode {
+extension CodeHash {
+    /// Of a passcode. Takes some tens of milliseconds and 32 MiB, on purpose.
+    package init(of text: String) {
+        var random = SystemRandomNumberGenerator()
+        let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+        let (n, r, p) = (32_768, 8, 1)
+        guard
+            let hash = try? KDF.Scrypt.deriveKey(
+                from: Data(text.utf8), salt: Data(salt), outputByteCount: 32, rounds: n, blockSize: r, parallelism: p)
+        else { preconditionFailure("scrypt takes these") }
+        self.init(salt: salt, hash: hash.withUnsafeBytes { Array($0) }, n: Int64(n), r: Int64(r), p: Int64(p))
+    }
+
     /// Whether `text` is the code. Takes some tens of milliseconds, on purpose.
     package func matches(_ text: String) -> Bool {
         let derived = try? KDF.Scrypt.deriveKey(

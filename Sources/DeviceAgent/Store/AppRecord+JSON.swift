@@ -16,6 +16,8 @@ extension AppRecord: JSONCodable {
         var authReason = AuthReason.none
         var hasKeys = false
         var latch: Latch?
+        var wrongPasscodes: Int64 = 0
+        var passcodeLock: Revision?
         var records = [PolicyRecord?](repeating: nil, count: Policy.allCases.count)
         var managedTold: ManagedPolicy?
         var availabilityTold: SecureServicesAvailability?
@@ -38,6 +40,8 @@ extension AppRecord: JSONCodable {
             case "authReason": authReason = try value.value()
             case "hasKeys": hasKeys = try value.bool()
             case "latch": latch = try value.value()
+            case "wrongPasscodes": wrongPasscodes = try value.integer()
+            case "passcodeLock": passcodeLock = (try value.value() as PasscodeLock).change
             case "policies":
                 try value.object { name, value in
                     guard let policy = name.named(Policy.self) else { return }
@@ -67,6 +71,8 @@ extension AppRecord: JSONCodable {
         self.authReason = authReason
         self.hasKeys = hasKeys
         self.latch = latch
+        self.wrongPasscodes = wrongPasscodes
+        self.passcodeLock = passcodeLock
         policies = try Policy.allCases.map { try required(records[$0.index], "policies.\($0.rawValue)") }
         self.managedTold.told = managedTold
         self.managedTold.sent = managedSent
@@ -90,6 +96,8 @@ extension AppRecord: JSONCodable {
             writer.member("authReason", authReason)
             writer.member("hasKeys", hasKeys)
             writer.member("latch", ifPresent: latch)
+            if wrongPasscodes != 0 { writer.member("wrongPasscodes", wrongPasscodes) }
+            writer.member("passcodeLock", ifPresent: passcodeLock.map(PasscodeLock.init))
             writer.member("policies") { writer in
                 writer.object { writer in
                     for policy in Policy.allCases { writer.member(named: policy.rawValue, policies[policy.index]) }
@@ -216,6 +224,32 @@ extension ToldValue.Sent: JSONReadable, JSONWritable where Value: JSONReadable &
         writer.object { writer in
             writer.member("number", number)
             writer.member("value", value)
+        }
+    }
+}
+
+private struct PasscodeLock: JSONCodable {
+    let change: Revision
+
+    init(change: Revision) { self.change = change }
+
+    init(from reader: inout JSONReader) throws {
+        var epoch: Int64?
+        var revision: Int64?
+        try reader.object { name, value in
+            switch name {
+            case "epoch": epoch = try value.integer()
+            case "revision": revision = try value.integer()
+            default: break
+            }
+        }
+        change = Revision(epoch: try required(epoch, "epoch"), number: try required(revision, "revision"))
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("epoch", change.epoch)
+            writer.member("revision", change.number)
         }
     }
 }

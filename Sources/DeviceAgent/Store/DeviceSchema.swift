@@ -7,22 +7,36 @@ enum DeviceSchema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { try $0.execute(sql: tables) }
-        migrator.registerMigration("2 sums") { db in
-            for (table, key, columns) in sums {
-                let sum = "UPDATE \(table) SET sum = row_sum(\(columns))"
-                let match = key.split(separator: ", ").map { "\($0) = NEW.\($0)" }.joined(separator: " AND ")
-                try db.execute(
-                    sql: """
-                        ALTER TABLE \(table) ADD COLUMN sum INTEGER;
-                        \(sum);
-                        CREATE TRIGGER \(table)_added AFTER INSERT ON \(table)
-                        BEGIN \(sum) WHERE \(match); END;
-                        CREATE TRIGGER \(table)_changed AFTER UPDATE OF \(columns) ON \(table)
-                        BEGIN \(sum) WHERE \(match); END;
-                        """)
-            }
+        migrator.registerMigration("2 sums") { db in try addSums(to: sums.dropLast(), db) }
+        migrator.registerMigration("3 passcode") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE passcode (
+                        id INTEGER PRIMARY KEY CHECK (id = 1),
+                        hash TEXT,
+                        wrong INTEGER NOT NULL DEFAULT 0
+                    ) STRICT;
+                    INSERT INTO passcode (id) VALUES (1);
+                    """)
+            try addSums(to: sums.suffix(1), db)
         }
         return migrator
+    }
+
+    private static func addSums(to tables: some Sequence<(String, String, String)>, _ db: Database) throws {
+        for (table, key, columns) in tables {
+            let sum = "UPDATE \(table) SET sum = row_sum(\(columns))"
+            let match = key.split(separator: ", ").map { "\($0) = NEW.\($0)" }.joined(separator: " AND ")
+            try db.execute(
+                sql: """
+                    ALTER TABLE \(table) ADD COLUMN sum INTEGER;
+                    \(sum);
+                    CREATE TRIGGER \(table)_added AFTER INSERT ON \(table)
+                    BEGIN \(sum) WHERE \(match); END;
+                    CREATE TRIGGER \(table)_changed AFTER UPDATE OF \(columns) ON \(table)
+                    BEGIN \(sum) WHERE \(match); END;
+                    """)
+        }
     }
 
     /// Tables, their keys, and the columns that a row's sum is made of. SQLite finds damaged pages, but not a changed value.
@@ -36,6 +50,7 @@ enum DeviceSchema {
         ("mark", "path", "path, epoch, revision, digest"),
         ("app", "id", "id, record"),
         ("event", "boot, number", "boot, number, kind, device, app, wire"),
+        ("passcode", "id", "id, hash, wrong"),
     ]
 
     /// `row_sum(…)`: an FNV-1a hash, in which every single changed byte shows.

@@ -133,6 +133,8 @@ package struct DeviceStore: Sendable {
                 [address.path, mark.revision.epoch, mark.revision.number, mark.digest.map { Data($0.bytes) }])
         case .app(let record):
             try run("INSERT OR REPLACE INTO app (id, record) VALUES (?, ?)", [record.id.text, Data(record.json)])
+        case .passcode(let passcode):
+            try run("UPDATE passcode SET hash = ?, wrong = ?", [passcode.hash?.jsonText, passcode.wrong])
         case .event(let event):
             let header = event.header
             try run(

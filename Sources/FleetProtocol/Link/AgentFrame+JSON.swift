@@ -3,7 +3,8 @@ import Crypto
 extension AgentFrame: JSONCodable {
     /// All types that this version knows.
     package static let types: Set<String> = [
-        "welcome", "refused", "ready", "deliver", "displayed", "activity", "codeResult", "kept", "keys",
+        "welcome", "refused", "ready", "deliver", "displayed", "activity", "codeResult", "kept", "keys", "autoLock",
+        "passcodeResult",
     ]
 
     package init(from reader: inout JSONReader) throws {
@@ -36,6 +37,10 @@ extension AgentFrame: JSONCodable {
         var kept: Int64?
         var app: SymmetricKey?
         var shared: SymmetricKey?
+        var after: Int64?
+        var result: PasscodeResult.Kind?
+        var wait: Int64?
+        var left: Int64?
 
         mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
@@ -56,6 +61,10 @@ extension AgentFrame: JSONCodable {
             case "kept": kept = try value.integer()
             case "app": app = try value.value()
             case "shared": shared = try value.value()
+            case "after": after = try value.integer(in: 1...JSONValue.largestInteger)
+            case "result": result = try value.oneOf()
+            case "wait": wait = try value.integer()
+            case "left": left = try value.integer()
             default: break
             }
         }
@@ -82,6 +91,10 @@ extension AgentFrame: JSONCodable {
             case "keys":
                 guard app != nil || shared != nil else { return .keys(nil) }
                 return .keys(AppKeys(app: try required(app, "app"), shared: try required(shared, "shared")))
+            case "autoLock": return .autoLock(after)
+            case "passcodeResult":
+                return .passcodeResult(
+                    PasscodeResult(try required(result, "result"), wait: wait, left: left, message: message))
             case let unknown:
                 throw FleetProtocolError(
                     .value, "unknown type '\(Text.printable(unknown, limit: 40))'", at: "type")
@@ -158,6 +171,15 @@ extension AgentFrame: JSONCodable {
                 writer.member("type", "keys")
                 writer.member("app", ifPresent: keys?.app)
                 writer.member("shared", ifPresent: keys?.shared)
+            case .autoLock(let after):
+                writer.member("type", "autoLock")
+                writer.member("after", ifPresent: after)
+            case .passcodeResult(let result):
+                writer.member("type", "passcodeResult")
+                writer.member("result", result.kind.rawValue)
+                writer.member("wait", ifPresent: result.wait)
+                writer.member("left", ifPresent: result.left)
+                writer.member("message", ifPresent: result.message)
             }
         }
     }

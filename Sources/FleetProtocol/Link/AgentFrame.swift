@@ -17,6 +17,10 @@ package enum AgentFrame: Hashable, Sendable {
     case kept(Int64)
     /// The keys of this moment, at once and ahead of the word that they are available; nil: they are taken away.
     case keys(AppKeys?)
+    /// The app's secure services end after so many seconds in which nobody uses an app: it says `used`. nil: they do not.
+    case autoLock(Int64?)
+    /// The answer to `passcode`.
+    indirect case passcodeResult(PasscodeResult)
 
     package enum Refusal: String, CaseIterable, Hashable, Sendable {
         /// The process may not be this app.

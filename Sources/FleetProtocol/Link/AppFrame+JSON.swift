@@ -25,6 +25,9 @@ extension AppFrame: JSONCodable {
         var number: Int64?
         var id: Int64?
         var text: String?
+        var request: String?
+        var passcode: String?
+        var new: String?
 
         mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
@@ -54,6 +57,9 @@ extension AppFrame: JSONCodable {
             case "number": number = try value.integer(in: 1...JSONValue.largestInteger)
             case "id": id = try value.integer()
             case "text": text = try value.message(limit: Link.maximumText)
+            case "do": request = try value.string(limit: 32)
+            case "passcode": passcode = try value.string(limit: PasscodeRequest.maximumLength)
+            case "new": new = try value.string(limit: PasscodeRequest.maximumLength)
             default: break
             }
         }
@@ -85,9 +91,22 @@ extension AppFrame: JSONCodable {
             case "display": return .display(id: try required(id, "id"), text: try required(text, "text"))
             case "stop": return .stop
             case "code": return .code(try required(app, "app"), try required(text, "text"))
+            case "used": return .used
+            case "passcode": return .passcode(try passcodeRequest())
             case let unknown:
                 throw FleetProtocolError(
                     .value, "unknown type '\(Text.printable(unknown, limit: 40))'", at: "type")
+            }
+        }
+
+        private func passcodeRequest() throws -> PasscodeRequest {
+            switch try required(request, "do") {
+            case "enter": return .enter(try required(passcode, "passcode"))
+            case "set": return .set(new: try required(new, "new"), current: passcode)
+            case "lock": return .lock
+            case let unknown:
+                throw FleetProtocolError(
+                    .value, "'\(Text.printable(unknown, limit: 40))': expected enter, set, lock", at: "do")
             }
         }
     }
@@ -95,6 +114,10 @@ extension AppFrame: JSONCodable {
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             switch self {
+            case .used: writer.member("type", "used")
+            case .passcode(let request):
+                writer.member("type", "passcode")
+                request.writeMembers(to: &writer)
             case .register(let registration):
                 writer.member("type", "register")
                 registration.writeMembers(to: &writer)
@@ -127,6 +150,21 @@ extension AppFrame: JSONCodable {
                 writer.member("app", app)
                 writer.member("text", text)
             }
+        }
+    }
+}
+
+extension PasscodeRequest {
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        switch self {
+        case .enter(let passcode):
+            writer.member("do", "enter")
+            writer.member("passcode", passcode)
+        case .set(let new, let current):
+            writer.member("do", "set")
+            writer.member("new", new)
+            writer.member("passcode", ifPresent: current)
+        case .lock: writer.member("do", "lock")
         }
     }
 }

@@ -20,4 +20,8 @@ package enum AppFrame: Hashable, Sendable {
     case stop
     /// Not an app: a person at the device has typed the debug code for an app's log level.
     case code(AppID, String)
+    /// A person uses the app. Only to an agent that has said `autoLock`.
+    case used
+    /// Not an app: a person at the device enters, sets or locks its passcode.
+    indirect case passcode(PasscodeRequest)
 }

@@ -4,9 +4,9 @@ package struct LogLevelWish: Hashable, Sendable {
     /// Seconds, counted from the first receipt of the document's `change`.
     package var duration: Int64?
     package var notAfter: Timestamp?
-    package var code: DebugCode?
+    package var code: CodeHash?
 
-    package init(level: LogLevel, duration: Int64? = nil, notAfter: Timestamp? = nil, code: DebugCode? = nil) {
+    package init(level: LogLevel, duration: Int64? = nil, notAfter: Timestamp? = nil, code: CodeHash? = nil) {
         self.level = level
         self.duration = duration
         self.notAfter = notAfter
@@ -15,7 +15,7 @@ package struct LogLevelWish: Hashable, Sendable {
 }
 
 /// What is known of a debug code without knowing it: its scrypt hash (RFC 7914) and parameters.
-package struct DebugCode: Hashable, Sendable {
+package struct CodeHash: Hashable, Sendable {
     package let salt: [UInt8]
     package let hash: [UInt8]
     /// CPU and memory cost, block size, parallelism.
@@ -59,7 +59,7 @@ extension LogLevelWish: JSONCodable {
     }
 }
 
-extension DebugCode: JSONCodable {
+extension CodeHash: JSONCodable {
     package init(from reader: inout JSONReader) throws {
         var salt: Binary?
         var hash: Binary?

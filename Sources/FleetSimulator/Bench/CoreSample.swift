@@ -84,7 +84,7 @@ final class CoreSample {
         case .send(let link, let frame):
             apps[Int(link.number) - 1].reply(to: frame, since: 0, using: &generator).map { .frame(link, $0) }
         case .destroyKeys, .createKeys, .store, .sendKeys, .unsubscribe, .publish, .report, .reconnect, .close,
-            .display, .checkCode, .log:
+            .display, .checkCode, .checkPasscode, .log:
             []
         }
     }

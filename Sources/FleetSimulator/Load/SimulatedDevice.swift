@@ -155,6 +155,7 @@ final class SimulatedDevice {
         case .reconnect: client?.reconnect()
         case .send(let link, let frame): tell(link, frame)
         case .display(let link, let id, _): meter.replies.append(.displayed(link, id: id, true))
+        case .checkPasscode(let check, _, _, _): meter.replies.append(.passcodeChecked(check, .wrong))
         case .checkCode(let check, _, _): meter.replies.append(.codeChecked(check, isRight: false))
         case .log(let entry):
             if entry.level == .warning || entry.level == .error {

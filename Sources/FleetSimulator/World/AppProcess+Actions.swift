@@ -29,6 +29,8 @@ extension AppProcess {
         }
     }
 
+    func use() { run { $0.used() } }
+
     func attempt() {
         ask { session in
             let other = AppID(unchecked: "a\(world.noise.below(3))")

@@ -39,6 +39,7 @@ struct DeviceDisk {
         if other.documents != state.documents { return "documents" }
         if other.marks != state.marks { return "marks" }
         if other.events != state.events { return "events" }
+        if other.passcode != state.passcode { return "passcode" }
         for app in state.apps.values where other.apps[app.id] != app { return "app \(app.id)" }
         return other.apps.count == state.apps.count ? nil : "apps"
     }
@@ -57,6 +58,7 @@ struct DeviceDisk {
         case .document(let address, let wire): state.documents[address] = wire
         case .mark(let address, let mark): state.marks[address] = mark
         case .app(let record): state.apps[record.id] = record
+        case .passcode(let passcode): state.passcode = passcode
         case .event(let event): state.events.append(event)
         case .dropEvents(let boot, let through):
             state.events.removeAll { $0.header.boot == boot && $0.header.number <= through }

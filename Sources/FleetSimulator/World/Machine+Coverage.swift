@@ -49,6 +49,8 @@ extension Machine {
         case .linkClosed: "linkClosed"
         case .registrationRefused: "registrationRefused"
         case .codeChecked: "codeChecked"
+        case .passcodeChecked(_, .wrong): "passcode is wrong"
+        case .passcodeChecked(_, .right): "passcode is right"
         case .displayed: "displayed"
         case .tick: "tick"
         case .stopping: "stopping"
@@ -67,6 +69,10 @@ extension Machine {
         case .display: "display"
         case .stop: "stop"
         case .code: "code"
+        case .used: "used"
+        case .passcode(.enter): "enter passcode"
+        case .passcode(.set): "set passcode"
+        case .passcode(.lock): "lock"
         }
     }
 
@@ -85,6 +91,7 @@ extension Machine {
         case .close: "close"
         case .display: "display"
         case .checkCode: "checkCode"
+        case .checkPasscode: "checkPasscode"
         case .log: "log"
         }
     }
@@ -100,6 +107,8 @@ extension Machine {
         case .codeResult: "codeResult"
         case .kept: "kept"
         case .keys: "no keys"
+        case .autoLock: "autoLock"
+        case .passcodeResult(let result): "passcode \(result.kind.rawValue)"
         }
     }
 
@@ -112,6 +121,7 @@ extension Machine {
         case .document(_, let wire): wire == nil ? "tombstone" : "document"
         case .mark: "mark"
         case .app: "app"
+        case .passcode: "passcode"
         case .event: "event"
         case .dropEvents: "dropEvents"
         case .dropEvent: "dropEvent"

@@ -43,6 +43,7 @@ extension Machine {
     /// What the agent's process does not hear of.
     func isDropped(_ event: DeviceEvent) -> Bool {
         switch (world.fault, event) {
+        case (.passcodesNotAnswered, .passcodeChecked): true
         case (.ticksDropped, .tick), (.readyDropped, .frame(_, .ready)), (.retireIgnored, .frame(_, .retire)): true
         case (.acknowledgementsDropped, .frame(_, .acknowledge)), (.returnsDropped, .frame(_, .delivered)):
             world.noise.chance(20)
@@ -122,6 +123,9 @@ extension Machine {
         case (.documentsNotStored, .document(_, .some)), (.groupsNotStored, .groups), (.clockNotStored, .clock),
             (.trustNotStored, .trust), (.dropsNotStored, .dropEvents), (.dropsNotStored, .dropEvent):
             return nil
+        case (.passcodesNotCounted, .passcode(var passcode)):
+            passcode.wrong = 0
+            return .passcode(passcode)
         case (.bootNotStored, .started(let boot, let owner)): return .started(boot: max(1, boot - 1), owner)
         default: return change
         }

@@ -37,6 +37,7 @@ extension Machine {
         }
         watch.limitsReplaced = Set(limited.filter { app in limited.count { $0 == app } > 1 })
         checkLevelTimes(core, events)
+        checkPasscodes(events, effects, core)
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {
@@ -178,9 +179,9 @@ extension Machine {
         }
         expect(.ready, if: app.wasReady && old?.wasReady == false)
         expect(.wiped, if: app.latch != nil && old?.latch == nil)
-        let wasLocked = old?.secureServices.isLocked ?? app.secureServices.isLocked
-        expect(.locked, if: app.secureServices.isLocked && !wasLocked)
-        expect(.unlocked, if: !app.secureServices.isLocked && wasLocked)
+        let wasLocked = old?.isLocked ?? app.isLocked
+        expect(.locked, if: app.isLocked && !wasLocked)
+        expect(.unlocked, if: !app.isLocked && wasLocked)
     }
 
     /// An app that has retired itself is retired at once, with nobody's leave.

@@ -103,6 +103,7 @@ extension Machine {
         for (number, app) in links.sorted(by: { $0.key < $1.key }) { app.lostLink(number) }
         links = [:]
         codeLinks = []
+        person.hangUp()
         intruders = []
     }
 }

@@ -24,6 +24,7 @@ extension Machine {
                 }
                 watch.wishes.note(nil, at: address)
                 watch.levelTimes.end(at: address)
+            case .passcode(let passcode): checkForgotten(passcode)
             case .mark(let address, let mark): checkForward(mark.revision, at: address)
             default: break
             }

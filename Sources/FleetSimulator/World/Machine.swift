@@ -84,6 +84,7 @@ final class Machine: BusClient {
     private var lastKey = 0
     /// Where a person waits whether the code that was typed is right.
     var codeLinks: Set<Int64> = []
+    var person: Person
     /// Connections of processes that are another's app, and have not been closed yet. Their numbers are below zero: what
     /// they have said may be looked at when they are closed already.
     var intruders: Set<Int64> = []
@@ -116,6 +117,7 @@ final class Machine: BusClient {
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
         world.controller.enrolments[id] = 1
         watch = Watch(keepingEvents: world.eventLimit)
+        person = Person(seed: world.schedule.seed ^ 0xFACE &+ UInt64(number))
         var ages = SplitMix64(seed: world.schedule.seed ^ 0x01DE4 &+ UInt64(number))
         older = ages.chance(8) ? OlderReader(world.fleet) : nil
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
@@ -134,6 +136,7 @@ final class Machine: BusClient {
         wasPutBack = true
         disk.replace(by: original.disk)
         watch = Watch(keepingEvents: world.eventLimit)
+        person = Person(seed: world.schedule.seed ^ 0xFACF &+ UInt64(number))
         older = original.older
         secrets = SplitMix64(seed: world.schedule.seed ^ 0xC10E &+ UInt64(number))
         apps = (0..<world.schedule.apps).map { AppProcess(AppID(unchecked: "a\($0)"), self) }
@@ -187,6 +190,7 @@ final class Machine: BusClient {
         for case .publish(.presence, let said, _) in effects { noteNonce(said) }
         if let core { watch.looked(core, at: runningTime) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
+        wakePerson()
         watch.bus.before = []
         let said = world.fault == nil ? effects : altered(effects)
         checkDues(events, said)
@@ -281,6 +285,10 @@ final class Machine: BusClient {
                     post(.linkClosed(link))
                     continue
                 }
+                if case .passcodeResult(let result) = frame {
+                    told(result, on: link)
+                    continue
+                }
                 if case .refused = frame { watch.refused(link) }
                 checkIntruder(frame, on: link)
                 checkConversation(frame, on: link)
@@ -311,6 +319,11 @@ final class Machine: BusClient {
             case .checkCode(let check, let text, _):
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
                 later { $0.post(.codeChecked(check, isRight: isRight)) }
+            case .checkPasscode(let check, let text, let hash, let new):
+                checkCounted(hash)
+                let isRight = hash.map { $0 == text.map(Person.hash) } ?? true || world.fault == .wrongPasscodesTaken
+                let verdict = isRight ? PasscodeCheck.Verdict.right(new: new.map(Person.hash)) : .wrong
+                later(after: 1 + Int64(person.chance.below(300))) { $0.post(.passcodeChecked(check, verdict)) }
             case .log(let entry):
                 watch.noteRefusal(entry)
                 if entry.detail?.hasSuffix("was here with other content") == true, world.controller.wasPutBack {

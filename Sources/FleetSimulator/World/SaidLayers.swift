@@ -113,7 +113,7 @@ struct SaidLayers {
             return .applied
         }
         switch value.content {
-        case .secureServices(let value): return value.passcode?.isRequired == true ? .unsupported : .applied
+        case .secureServices: return .applied
         case .logLevel(let wish):
             if isPassed(wish, at: wall) { return .expired }
             return isOpen(wish) ? nil : .applied

@@ -67,10 +67,12 @@ extension Schedule {
         case levels
         /// The broker drops what it has to deliver, while devices and the controller come and go.
         case losses
+        /// Apps ask for the device's passcode, and people enter it, rightly or not.
+        case passcodes
 
-        /// One that needs no broker of its own.
+        /// One that needs no broker of its own, and no policy.
         fileprivate static func any(_ random: inout SplitMix64) -> Self {
-            let drawn = allCases.filter { $0 != .losses }
+            let drawn = allCases.filter { $0 != .losses && $0 != .passcodes }
             return drawn[random.below(drawn.count)]
         }
 
@@ -94,6 +96,7 @@ extension Schedule {
                     .request, .request, .cutDevice, .crashBroker, .crashController, .cutController, .enroll, .unplug,
                     .backUpController, .putBackController,
                 ]
+            case .passcodes: [.request, .request, .crashAgent, .crashApp, .reboot, .stall, .stopAgent]
             case .levels: [.enterCode, .enterCode, .setClock, .reboot, .renewTrust, .request]
             }
         }
@@ -108,6 +111,7 @@ private struct Mixture {
     private(set) var pauses = 2
     private(set) var isLayered = false
     private var isAway = false
+    private var areAskedFor = false
 
     init(seed: UInt64, theme: Schedule.Theme?) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
@@ -128,6 +132,7 @@ private struct Mixture {
         case .layers: isLayered = true
         case .away: (isAway, pauses) = (true, 12)
         case .levels: aspect = 4
+        case .passcodes: (areAskedFor, pauses) = (true, 12)
         default: break
         }
     }
@@ -140,14 +145,15 @@ private struct Mixture {
     func aspect(_ random: inout SplitMix64) -> Int {
         let any = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4][random.below(11)]
         // Limits are for apps that are authorized.
-        if isAway { return random.chance(60) ? 3 : 0 }
+        if isAway || areAskedFor { return random.chance(60) ? 3 : 0 }
         guard let aspect, random.chance(80) else { return any }
         return aspect
     }
 
     func variant(of aspect: Int, _ random: inout SplitMix64) -> Int {
         let any = random.below(6)
-        return isAway && aspect == 0 ? [0, 1, 2, 0, 3, 5][any] : any
+        if areAskedFor, aspect == 3 { return [0, 0, 0, 1, 3, 5][any] }
+        return (isAway || areAskedFor) && aspect == 0 ? [0, 1, 2, 0, 3, 5][any] : any
     }
 }
 

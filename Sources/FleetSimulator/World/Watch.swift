@@ -91,6 +91,7 @@ struct Watch {
     var epoch: Int64 = 0
     /// Apps that say in this moment what they think of a policy.
     var answering: Set<AppID> = []
+    var passcode = PasscodeWatch(wrong: 0)
     /// Of these, for which policies.
     private(set) var answers = Answers()
     var wishes = LevelWishes()

@@ -252,7 +252,7 @@ extension World {
     private static let levelDurations: [Int64?] = [nil, 5, nil, 25, nil, 25]
     /// In the middle of most schedules.
     private static let levelEnd = SimulatedFleet.begin.advanced(bySeconds: 15)
-    private static let code = DebugCode(
+    private static let code = CodeHash(
         salt: [UInt8](repeating: 1, count: 8), hash: [UInt8](repeating: 2, count: 32), n: 2, r: 1, p: 1)
 
     /// Whether every level of this app has a code, for which the sensitive ones ask.
@@ -280,7 +280,12 @@ extension World {
         case .secureServices:
             var value = SecureServicesValue()
             switch variant {
-            case 0: value.passcode = .init(isRequired: true)
+            case 0:
+                var passcode = SecureServicesValue.Passcode(isRequired: true)
+                passcode.minLength = Person.shortest
+                (passcode.maxAttempts, passcode.then) = Self.needsCode(app) ? (3, .wipe) : (4, .lock)
+                value.passcode = passcode
+                if !Self.needsCode(app) { value.autoLock = 40 }
             case 1: value.isLocked = true
             // Longer than most worlds last, and less than somebody may set a clock ahead.
             case 2: value.offline = .init(blockAfter: 3_000)

@@ -314,6 +314,7 @@ extension World {
         }
         if !machine.intruders.isEmpty { fail(.ends, "\(machine.name): a second process of an app is still connected") }
         if !machine.codeLinks.isEmpty { fail(.ends, "\(machine.name): somebody waits whether a code is right") }
+        if !machine.person.asked.isEmpty { fail(.ends, "\(machine.name): somebody waits whether a passcode is right") }
         for app in machine.apps where !app.displays.isEmpty {
             fail(.ends, "\(app.name) waits whether its text was shown")
         }

@@ -65,7 +65,7 @@ extension World {
         guard let told = core.status(of: app.id, at: machine.clock),
             let known = statuses.first(where: { $0.device == machine.id && $0.app == app.id })
         else { return fail(.summary, "\(app.name) has no status at the controller") }
-        if (told.secureServices == .available) != hasServices(record) {
+        if (told.secureServices == .available) != hasServices(record, on: machine) {
             fail(.summary, "\(app.name): its agent says that its secure services are \(told.secureServices)")
         }
         for policy in Policy.allCases where known[policy] != told[policy] {
@@ -120,10 +120,10 @@ extension World {
         if properties.managed != managed {
             fail(.convergence, "\(app.name): managed is \(properties.managed), not \(managed)")
         }
-        if (properties.availability == .available) != hasServices(record) {
+        if (properties.availability == .available) != hasServices(record, on: app.machine) {
             fail(.convergence, "\(app.name): its secure services are \(properties.availability)")
         }
-        let keys = hasServices(record) ? app.machine.keys(of: app.id) : nil
+        let keys = hasServices(record, on: app.machine) ? app.machine.keys(of: app.id) : nil
         if session.keys != keys {
             fail(keys == nil ? .erased : .keys, "\(app.name): its process has other keys than it may")
         }
@@ -135,10 +135,10 @@ extension World {
         }
     }
 
-    private func hasServices(_ record: AppRecord) -> Bool {
+    private func hasServices(_ record: AppRecord, on machine: Machine) -> Bool {
         guard record.authState == .authorized else { return false }
         guard case .secureServices(let value) = record[.secureServices].value else { return true }
-        return !value.isLocked && value.passcode?.isRequired != true
+        return !value.isLocked && (value.passcode?.isRequired != true || machine.isOpen(record))
     }
 
     /// Nothing of what the layers say is in force in an app that has retired itself, and it does not look as if it were.

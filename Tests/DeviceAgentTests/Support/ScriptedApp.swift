@@ -63,7 +63,7 @@ struct ScriptedApp {
                     delivered["availability"] = number
                 }
                 return (true, nil)
-            case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys: break
+            case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult: break
             }
         }
         return (false, nil)

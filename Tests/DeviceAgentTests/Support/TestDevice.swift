@@ -34,6 +34,8 @@ struct TestDevice {
     var underWay: [DeviceEvent]?
     /// Everything sent on each connection of an app, until it is taken.
     var sent: [LinkID: [AgentFrame]] = [:]
+    /// Whether the agent comes to comparing a passcode.
+    var arePasscodesChecked = true
     /// Whether the store is compared with the core after every event.
     var comparesStore = true
     private var links: Int64 = 0
@@ -140,7 +142,7 @@ struct TestDevice {
             (kept.trust == stored.trust, "trust"), (kept.groups == stored.groups, "groups"),
             (kept.contact == stored.contact, "contact"), (core.signedDocuments == stored.documents, "documents"),
             (marks == stored.marks, "marks"), (kept.apps == stored.apps, "apps"),
-            (kept.events == stored.events, "events"),
+            (kept.events == stored.events, "events"), (kept.passcode == stored.passcode, "passcode"),
         ] where !isEqual { throw TestFailure("the store does not hold the core's \(what)") }
     }
 
@@ -191,6 +193,10 @@ struct TestDevice {
         case .display, .log: break
         case .checkCode(let check, let text, let code):
             events.append(.codeChecked(check, isRight: code.matches(text)))
+        case .checkPasscode(let check, let text, let hash, let new):
+            guard arePasscodesChecked else { break }
+            let isRight = hash.map { $0 == text.map(Self.hash) } ?? true
+            events.append(.passcodeChecked(check, isRight ? .right(new: new.map(Self.hash)) : .wrong))
         }
     }
 
@@ -242,11 +248,27 @@ struct TestDevice {
                     try handle(
                         .frame(
                             link, .acknowledge(Acknowledgement(delivery: number, policy: value.policy, state: state))))
-                case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys: break
+                case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult:
+                    break
                 }
             }
         }
         return told
+    }
+
+    /// In place of a hash that takes its time.
+    static func hash(_ passcode: String) -> CodeHash {
+        CodeHash(salt: Array(repeating: 1, count: 8), hash: Digest(of: Array(passcode.utf8)).bytes, n: 2, r: 1, p: 1)
+    }
+
+    /// A person asks something of the passcode, on a connection of its own. Returns the answer, if there is one.
+    @discardableResult
+    mutating func ask(_ request: PasscodeRequest) throws -> PasscodeResult? {
+        links += 1
+        let link = LinkID(links)
+        try handle(.frame(link, .passcode(request)))
+        for case .passcodeResult(let result) in sent[link] ?? [] { return result }
+        return nil
     }
 
     /// The keys that an app has now, as its process is given them.

@@ -125,7 +125,7 @@ extension SeededGenerator {
     }
 
     private mutating func logLevelWish() throws -> LogLevelWish {
-        let code = DebugCode(
+        let code = CodeHash(
             salt: list(8...64) { UInt8.random(in: .min ... .max, using: &$0) },
             hash: list(32...32) { UInt8.random(in: .min ... .max, using: &$0) }, n: 1 << number(1...16),
             r: number(1...8),

@@ -1,0 +1,225 @@
+package import FleetProtocol
+
+/// What survives a restart of the device's passcode, which a person enters at the agent for all apps that ask for it.
+package struct PasscodeRecord: Hashable, Sendable {
+    /// nil: none has been set.
+    package var hash: CodeHash?
+    /// Entries since the last right one. One counts from when it is looked at: to end the agent meanwhile saves none.
+    package var wrong: Int64 = 0
+
+    package init(hash: CodeHash? = nil, wrong: Int64 = 0) {
+        self.hash = hash
+        self.wrong = wrong
+    }
+}
+
+/// An entry that is being compared, and who waits for the answer.
+package struct PasscodeCheck: Hashable, Sendable {
+    package enum Verdict: Hashable, Sendable {
+        case wrong
+        /// `new`: what is set.
+        case right(new: CodeHash?)
+    }
+
+    package let link: LinkID
+    let number: Int64
+    /// Of the passcode that counts if the entry is right.
+    let strength: PasscodeStrength
+}
+
+/// What nobody but this run of the agent knows: when it starts, the passcode has to be entered.
+struct PasscodeEntry: Sendable {
+    /// Of the passcode that was entered; nil while it has to be.
+    var strength: PasscodeStrength?
+    /// The running time at which a person last used an app, or entered the passcode.
+    var usedAt: Int64 = 0
+    /// Apps that nobody has used an app for as long as their policy allows: the passcode has to be entered for them.
+    var idle: Set<AppID> = []
+    /// The running time before which no entry is looked at.
+    var waitsUntil: Int64 = 0
+    var check: PasscodeCheck?
+    var lastCheck: Int64 = 0
+}
+
+extension DeviceCore {
+    static let wipedByPasscode = "The passcode was entered wrongly too often."
+
+    mutating func received(_ request: PasscodeRequest, on link: LinkID, at now: Now) {
+        switch request {
+        case .lock:
+            passcodeEntry.strength = nil
+            settle(state.apps.keys, at: now)
+            answer(link, PasscodeResult(.done))
+        case .enter(let text):
+            guard state.passcode.hash != nil else {
+                return answer(link, PasscodeResult(requirements.isEmpty ? .notAsked : .notSet))
+            }
+            check(text, new: nil, on: link)
+        case .set(let new, let current):
+            guard !requirements.isEmpty else { return answer(link, PasscodeResult(.notAsked)) }
+            let strength = PasscodeStrength(of: new)
+            if let problems = problems(of: strength) {
+                return answer(link, PasscodeResult(.tooWeak, message: problems))
+            }
+            if state.passcode.hash != nil, current == nil { return answer(link, PasscodeResult(.alreadySet)) }
+            check(current, new: new, on: link)
+        }
+    }
+
+    /// Looks at an entry unless another one is being looked at, or it comes too early behind a wrong one.
+    private mutating func check(_ text: String?, new: String?, on link: LinkID) {
+        let wait = passcodeEntry.waitsUntil - state.running.total
+        guard passcodeEntry.check == nil, wait <= 0 else {
+            return answer(link, PasscodeResult(.tooEarly, wait: max(1, (wait + 999) / 1_000)))
+        }
+        passcodeEntry.lastCheck += 1
+        let check = PasscodeCheck(
+            link: link, number: passcodeEntry.lastCheck, strength: PasscodeStrength(of: new ?? text ?? ""))
+        passcodeEntry.check = check
+        if state.passcode.hash != nil {
+            state.passcode.wrong += 1
+            batch.changes.append(.passcode(state.passcode))
+        }
+        batch.effects.append(.checkPasscode(check, text: text, state.passcode.hash, new: new))
+    }
+
+    mutating func passcodeChecked(_ check: PasscodeCheck, _ verdict: PasscodeCheck.Verdict, at now: Now) {
+        // Nothing asks for a passcode any more since it was typed.
+        guard passcodeEntry.check == check else { return answer(check.link, PasscodeResult(.notAsked)) }
+        passcodeEntry.check = nil
+        switch verdict {
+        case .wrong: refuseEntry(on: check.link, at: now)
+        case .right(let new):
+            state.passcode.wrong = 0
+            if let new { state.passcode.hash = new }
+            batch.changes.append(.passcode(state.passcode))
+            passcodeEntry.strength = check.strength
+            passcodeEntry.usedAt = state.running.total
+            passcodeEntry.idle = []
+            for id in state.apps.keys where state.apps[id]?.wrongPasscodes != 0 {
+                state.apps[id]?.wrongPasscodes = 0
+                batch.changedApps.insert(id)
+            }
+            settle(state.apps.keys, at: now)
+            answer(check.link, PasscodeResult(.done, message: problems(of: check.strength)))
+        }
+    }
+
+    private mutating func refuseEntry(on link: LinkID, at now: Now) {
+        delayPasscode()
+        log(.warning, "a wrong passcode", "\(state.passcode.wrong) in a row")
+        var left: Int64?
+        for id in state.apps.keys {
+            guard var app = state.apps[id], app.asksForPasscode, app.latch == nil, app.passcodeLock == nil,
+                let passcode = app.secureServices.passcode
+            else { continue }
+            app.wrongPasscodes += 1
+            if let most = passcode.maxAttempts {
+                left = min(left ?? .max, max(0, most - app.wrongPasscodes))
+                if app.wrongPasscodes >= most { punish(&app, passcode.then ?? .lock, at: now) }
+            }
+            state.apps[id] = app
+            batch.changedApps.insert(id)
+        }
+        settle(state.apps.keys, at: now)
+        answer(link, PasscodeResult(.wrong, wait: Self.passcodeDelay(after: state.passcode.wrong), left: left))
+    }
+
+    private mutating func punish(
+        _ app: inout AppRecord, _ consequence: SecureServicesValue.Passcode.Consequence, at now: Now
+    ) {
+        app.wrongPasscodes = 0
+        switch consequence {
+        case .wipe:
+            latch(
+                &app, change: state.highest, reason: .passcodeAttempts, message: Self.wipedByPasscode, at: now)
+        case .lock:
+            app.passcodeLock = state.highest
+            keep(.locked, of: app.id, message: "\(AuthReason.passcodeAttempts)", at: now)
+            log(.notice, "locked an app", Self.wipedByPasscode, app: app.id)
+        }
+    }
+
+    /// Seconds in which no entry is looked at: none behind the first two wrong ones, then 5, doubled each time, and a
+    /// quarter of an hour at most.
+    static func passcodeDelay(after wrong: Int64) -> Int64? {
+        wrong < 3 ? nil : min(900, 5 << min(8, wrong - 3))
+    }
+
+    /// Also at a start: to end the agent makes no entry earlier.
+    mutating func delayPasscode() {
+        passcodeEntry.waitsUntil = state.running.total + (Self.passcodeDelay(after: state.passcode.wrong) ?? 0) * 1_000
+    }
+
+    private mutating func answer(_ link: LinkID, _ result: PasscodeResult) {
+        batch.effects.append(.send(link, .passcodeResult(result)))
+    }
+
+    private var requirements: [SecureServicesValue.Passcode] {
+        state.apps.values.compactMap { $0.asksForPasscode ? $0.secureServices.passcode : nil }
+    }
+
+    /// What a passcode lacks of all that apps ask of it.
+    private func problems(of strength: PasscodeStrength) -> String? {
+        let problems = Set(requirements.compactMap(strength.problem)).sorted()
+        return problems.isEmpty ? nil : problems.joined(separator: ", ")
+    }
+
+    // MARK: Apps
+
+    /// Opens or locks an app by what was entered, and when an app was last used.
+    mutating func settlePasscode(_ app: inout AppRecord) {
+        let isEntered = isPasscodeEntered(for: app)
+        if app.isPasscodeEntered != isEntered { app.isPasscodeEntered = isEntered }
+    }
+
+    private mutating func isPasscodeEntered(for app: AppRecord) -> Bool {
+        guard app.asksForPasscode, app.passcodeLock == nil, let passcode = app.secureServices.passcode,
+            let strength = passcodeEntry.strength
+        else { return false }
+        if let end = idleTime(of: app), state.running.total >= end { passcodeEntry.idle.insert(app.id) }
+        return strength.problem(for: passcode) == nil && !passcodeEntry.idle.contains(app.id)
+    }
+
+    /// The running time at which the app is locked if nobody uses an app.
+    private func idleTime(of app: AppRecord) -> Int64? {
+        app.secureServices.autoLock.map { passcodeEntry.usedAt + $0 * 1_000 }
+    }
+
+    func autoLockDeadline(of app: AppRecord) -> Int64? { app.isPasscodeEntered ? idleTime(of: app) : nil }
+
+    /// A later document of secure services ends what wrong passcodes have locked, and so does one that asks for none.
+    func releasePasscodeLock(_ app: inout AppRecord, by deciding: KeptDocument?, _ isCertain: Bool) {
+        guard let lock = app.passcodeLock, isCertain else { return }
+        let isLater = deciding.map { $0.change > lock && $0.value?.problems.isEmpty == true } ?? false
+        if isLater || !app.asksForPasscode { app.passcodeLock = nil }
+    }
+
+    /// A passcode that nothing asks for any more is forgotten: when one is asked for again, the person sets a new one.
+    mutating func forgetPasscode() {
+        guard state.passcode.hash != nil, requirements.isEmpty else { return }
+        state.passcode = PasscodeRecord()
+        batch.changes.append(.passcode(state.passcode))
+        passcodeEntry = PasscodeEntry(lastCheck: passcodeEntry.lastCheck)
+        log(.info, "no app asks for the passcode any more: it is forgotten")
+    }
+
+    /// A person uses the app. The time of an app that was locked meanwhile does not go on.
+    mutating func used(_ id: AppID, at now: Now) {
+        let idle = state.apps.values.filter {
+            $0.isPasscodeEntered && idleTime(of: $0).map { $0 <= state.running.total } ?? false
+        }
+        settle(idle.map(\.id), at: now)
+        guard let app = state.apps[id], app.isPasscodeEntered, app.availability == .available else { return }
+        passcodeEntry.usedAt = state.running.total
+    }
+
+    /// What is to be reported of a policy that asks for a passcode.
+    func passcodeNote(of app: AppRecord, _ passcode: SecureServicesValue.Passcode) -> String? {
+        if app.passcodeLock != nil {
+            return "locked by wrong passcodes: only a later secure-services document ends that"
+        }
+        guard state.passcode.hash != nil else { return "no passcode has been set on this device yet" }
+        return passcodeEntry.strength?.problem(for: passcode).map { "the device's passcode lacks \($0)" }
+    }
+}

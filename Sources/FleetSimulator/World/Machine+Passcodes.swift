@@ -1,0 +1,223 @@
+import DeviceAgent
+import FleetProtocol
+
+/// What somebody beside the agent knows of its passcode.
+struct PasscodeWatch {
+    /// The passcode that was entered last on this run, and when an app was used last since, by the running time.
+    private(set) var entered: (text: String, usedAt: Int64)?
+    /// Nobody has used an app for so long since, in milliseconds, at most.
+    private(set) var longestPause: Int64 = 0
+    /// No entry is looked at before.
+    private(set) var waitsUntil: Int64 = 0
+    private(set) var isEnteredNow = false
+    private(set) var wrongNow: Int64 = 0
+    private var isNew = true
+    private var wrong: Int64
+
+    init(wrong: Int64) { self.wrong = wrong }
+
+    /// Seconds by the number of wrong entries.
+    private static let delays: [Int64] = [0, 0, 0, 5, 10, 20, 40, 80, 160, 320, 640]
+
+    private mutating func wait(from running: Int64) {
+        let delay = wrong < 11 ? Self.delays[Int(max(0, wrong))] : 900
+        waitsUntil = running + delay * 1_000
+    }
+
+    mutating func begins(at running: Int64) {
+        (isEnteredNow, wrongNow) = (false, 0)
+        if isNew { wait(from: running) }
+        isNew = false
+        if let entered { longestPause = max(longestPause, running - entered.usedAt) }
+    }
+
+    mutating func locked() { entered = nil }
+
+    mutating func wasRight(_ text: String, at running: Int64) {
+        (entered, longestPause, isEnteredNow, wrong) = ((text, running), 0, true, 0)
+        waitsUntil = 0
+    }
+
+    mutating func wasWrong(of stored: Int64, at running: Int64) {
+        wrongNow += 1
+        wrong = stored
+        wait(from: running)
+    }
+
+    mutating func used(at running: Int64) { entered?.usedAt = running }
+    mutating func forgotten() { (entered, waitsUntil) = (nil, 0) }
+}
+
+/// The passcode: what the person does, and the laws of what comes of it.
+extension Machine {
+    /// Where something asks for a passcode, somebody will enter one.
+    func wakePerson() {
+        guard !person.isBusy, !world.isCalm, let core, core.state.apps.values.contains(where: \.asksForPasscode) else {
+            return
+        }
+        person.isBusy = true
+        world.after(500 + Int64(person.chance.below(25_000))) { [unowned self] in
+            person.isBusy = false
+            act()
+        }
+    }
+
+    private func act() {
+        guard core != nil, !isStalled, !world.isCalm, !apps.isEmpty else { return }
+        let app = apps[person.chance.below(apps.count)]
+        if person.chance.chance(50) { app.use() }
+        if person.chance.chance(40) { return wakePerson() }
+        let request = person.nextRequest()
+        lastLink += 1
+        world.say(name, "the person asks: \(request)")
+        person.asks(request, on: lastLink)
+        post(.frame(LinkID(lastLink), .passcode(request)))
+    }
+
+    /// The agent has answered.
+    func told(_ result: PasscodeResult, on link: LinkID) {
+        guard let request = person.hears(result, on: link.number) else { return }
+        world.say(name, "the person is told: \(result)")
+        post(.linkClosed(link))
+        let hash = disk.state.passcode.hash
+        switch (request, result.kind) {
+        case (.enter(let text), .done), (.set(let text, _), .done):
+            if hash != Person.hash(text) { world.fail(.passcodes, "\(name): '\(text)' was taken for the passcode") }
+        case (.enter(let text), .wrong), (.set(_, let text?), .wrong):
+            if hash == Person.hash(text) { world.fail(.passcodes, "\(name): the right passcode was refused") }
+        case (.set(let new, _), .tooWeak):
+            if new.count >= Person.shortest { world.fail(.passcodes, "\(name): '\(new)' is said to be too weak") }
+        case (_, .tooEarly):
+            if (result.wait ?? 0) <= 0 { world.fail(.ends, "\(name): nobody says when a passcode is looked at again") }
+        default: break
+        }
+    }
+
+    /// An entry counts before it is looked at.
+    func checkCounted(_ hash: CodeHash?) {
+        if hash != nil, disk.state.passcode.wrong < 1 {
+            world.fail(.passcodes, "\(name): a passcode is looked at, and that does not count yet")
+        }
+    }
+
+    /// It goes when nothing asks for it any more.
+    func checkForgotten(_ passcode: PasscodeRecord) {
+        guard passcode.hash == nil, let core else { return }
+        watch.passcode.forgotten()
+        if let app = core.state.apps.values.first(where: \.asksForPasscode) {
+            world.fail(.passcodes, "\(name): the passcode is forgotten, and \(app.id) asks for it")
+        }
+    }
+
+    /// The laws of one moment. The records of before are still those that are watched.
+    func checkPasscodes(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
+        let running = core.state.running.total
+        watch.passcode.begins(at: running)
+        for event in events {
+            switch event {
+            case .frame(_, .passcode(.lock)): watch.passcode.locked()
+            case .frame(let link, .used):
+                guard let app = watch.links[link.number], watch.records[app]?.availability == .available else {
+                    continue
+                }
+                watch.passcode.used(at: running)
+            case .passcodeChecked(let check, .right):
+                switch person.asked[check.link.number] {
+                case .enter(let text), .set(let text, _): watch.passcode.wasRight(text, at: running)
+                case .lock, nil: break
+                }
+            case .passcodeChecked(_, .wrong): watch.passcode.wasWrong(of: disk.state.passcode.wrong, at: running)
+            default: break
+            }
+        }
+        for case .checkPasscode(_, _, .some, _) in effects where running < watch.passcode.waitsUntil {
+            world.fail(
+                .passcodes, "\(name): a passcode is looked at \(watch.passcode.waitsUntil - running) ms too early")
+        }
+        let isTick = events.contains { if case .tick = $0 { true } else { false } }
+        for app in core.state.apps.values {
+            if app.asksForPasscode, app.availability == .available { checkMayBeOpen(app, isTick: isTick, at: running) }
+            if let old = watch.records[app.id] {
+                checkAttempts(app, was: old)
+                checkOpening(app, was: old)
+                checkRelease(app, was: old, core)
+            }
+        }
+    }
+
+    /// An app that asks for the passcode has secure services only when that was entered, and not too long ago.
+    private func checkMayBeOpen(_ app: AppRecord, isTick: Bool, at running: Int64) {
+        guard let (text, usedAt) = watch.passcode.entered else {
+            return world.fail(
+                .passcodes, "\(name)/\(app.id): it has secure services, and nobody has entered the passcode")
+        }
+        if text.count < Person.shortest || app.passcodeLock != nil {
+            world.fail(.passcodes, "\(name)/\(app.id): it has secure services by '\(text)'")
+        }
+        if isTick, let autoLock = app.secureServices.autoLock, running - usedAt >= autoLock * 1_000 {
+            world.fail(
+                .passcodes, "\(name)/\(app.id): nobody has used an app for \(running - usedAt) ms, and it is not locked"
+            )
+        }
+    }
+
+    /// Wrong entries are counted, and have their consequence, no sooner and no later than the policy says.
+    private func checkAttempts(_ app: AppRecord, was old: AppRecord) {
+        guard watch.isAlone, let passcode = old.secureServices.passcode, passcode.isRequired else { return }
+        let counts = old.latch == nil && old.passcodeLock == nil
+        let expected = watch.passcode.isEnteredNow ? 0 : old.wrongPasscodes + (counts ? watch.passcode.wrongNow : 0)
+        let isDue = counts && watch.passcode.wrongNow > 0 && passcode.maxAttempts.map { expected >= $0 } ?? false
+        let isWiped = app.latch?.reason == .passcodeAttempts && old.latch == nil
+        let isLocked = app.passcodeLock != nil && old.passcodeLock == nil
+        if isWiped != (isDue && passcode.then == .wipe) || isLocked != (isDue && passcode.then != .wipe) {
+            world.fail(
+                .passcodes,
+                "\(name)/\(app.id): \(expected) wrong passcodes of \(passcode.maxAttempts ?? 0), and it is"
+                    + " \(isWiped ? "wiped" : isLocked ? "locked" : "neither wiped nor locked")")
+        }
+        if !isDue, app.wrongPasscodes != expected {
+            world.fail(
+                .passcodes, "\(name)/\(app.id): \(expected) wrong passcodes, and \(app.wrongPasscodes) are counted")
+        }
+    }
+
+    /// What the passcode opens is open when it was right, and not before.
+    private func checkOpening(_ app: AppRecord, was old: AppRecord) {
+        let mayBeOpen = app.authState == .authorized && app.hasKeys && !app.isLocked
+        guard app.asksForPasscode, mayBeOpen else { return }
+        let isOpen = app.availability == .available
+        if watch.isAlone, watch.passcode.isEnteredNow, !isOpen,
+            watch.passcode.entered?.text.count ?? 0 >= Person.shortest
+        {
+            world.fail(.passcodes, "\(name)/\(app.id): the passcode was entered, and it has no secure services")
+        }
+        let mightHaveBeen = old.authState == .authorized && old.hasKeys && !old.isLocked && old.asksForPasscode
+        if isOpen, old.availability == .unavailable, mightHaveBeen, !watch.passcode.isEnteredNow,
+            old[.secureServices].value == app[.secureServices].value
+        {
+            world.fail(.passcodes, "\(name)/\(app.id): it was locked, and opens by itself")
+        }
+    }
+
+    /// What wrong passcodes have locked is opened by an operator's later word alone.
+    private func checkRelease(_ app: AppRecord, was old: AppRecord, _ core: DeviceCore) {
+        guard let lock = old.passcodeLock, app.passcodeLock == nil, !wasPutBack, app.asksForPasscode else { return }
+        let signed = app[.secureServices].source.flatMap { core.signedDocuments[$0] }.flatMap {
+            try? SignedDocument(wire: $0)
+        }
+        let document = signed.flatMap { try? DesiredDocument(payload: $0.payload, in: SimulatedFleet.id) }
+        if !watch.bus.isCertain(app.id) || document.map({ $0.change <= lock }) ?? true {
+            world.fail(.passcodes, "\(name)/\(app.id): wrong passcodes have locked it, and nothing later has opened it")
+        }
+    }
+
+    /// At rest: whether an app that asks for the passcode has its secure services. Where nobody can say, as its record does.
+    func isOpen(_ record: AppRecord) -> Bool {
+        guard let core, let (text, usedAt) = watch.passcode.entered, record.passcodeLock == nil,
+            text.count >= Person.shortest
+        else { return false }
+        guard let autoLock = record.secureServices.autoLock else { return record.availability == .available }
+        if core.state.running.total - usedAt >= autoLock * 1_000 { return false }
+        return record.availability == .available
+    }
+}

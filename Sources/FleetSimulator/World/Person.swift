@@ -1,0 +1,70 @@
+import FleetProtocol
+
+/// Who sits at a device: enters its passcode, rightly or not, and uses apps. They act by a chance of their own: a world in
+/// which nothing asks for a passcode goes as it would without them.
+struct Person {
+    var chance: SplitMix64
+    /// What they will do next is on its way.
+    var isBusy = false
+    /// What they have asked for, by connection.
+    private(set) var asked: [Int64: PasscodeRequest] = [:]
+    /// What they hold the passcode to be: several where nobody has told them whether a new one was taken.
+    private var known: [String] = []
+    private var number = 0
+
+    /// A passcode that policies take has so many characters at least.
+    static let shortest: Int64 = 5
+
+    init(seed: UInt64) { chance = SplitMix64(seed: seed) }
+
+    /// What the agent keeps of a passcode, in place of a hash that takes its time.
+    static func hash(_ text: String) -> CodeHash {
+        let bytes = Array(text.utf8)
+        return CodeHash(
+            salt: [UInt8](repeating: 1, count: 8), hash: (0..<32).map { $0 < bytes.count ? bytes[$0] : 0 }, n: 2, r: 1,
+            p: 1)
+    }
+
+    mutating func nextRequest() -> PasscodeRequest {
+        guard let passcode = known.isEmpty ? nil : known[chance.below(known.count)] else {
+            return chance.chance(10)
+                ? .enter("guess") : .set(new: chance.chance(15) ? "12" : newPasscode(), current: nil)
+        }
+        switch chance.below(100) {
+        case 0..<60: return .enter(passcode)
+        case 60..<78: return .enter("wrong")
+        case 78..<84: return .set(new: newPasscode(), current: passcode)
+        case 84..<88: return .set(new: newPasscode(), current: "wrong")
+        case 88..<90: return .set(new: newPasscode(), current: nil)
+        case 90..<92: return .set(new: "12", current: passcode)
+        default: return .lock
+        }
+    }
+
+    private mutating func newPasscode() -> String {
+        number += 1
+        return "passcode \(number)"
+    }
+
+    mutating func asks(_ request: PasscodeRequest, on link: Int64) { asked[link] = request }
+
+    /// What they had asked for, unless that is over.
+    mutating func hears(_ result: PasscodeResult, on link: Int64) -> PasscodeRequest? {
+        guard let request = asked.removeValue(forKey: link) else { return nil }
+        switch (request, result.kind) {
+        case (.enter(let text), .done): known = [text]
+        case (.set(let new, _), .done): known = [new]
+        case (_, .notSet), (_, .notAsked): known = []
+        case (.enter(let text), .wrong), (.set(_, let text?), .wrong):
+            if known.count > 1 { known.removeAll { $0 == text } }
+        default: break
+        }
+        return request
+    }
+
+    /// Nobody answers any more.
+    mutating func hangUp() {
+        for case .set(let new, _) in asked.values { known.append(new) }
+        asked = [:]
+    }
+}

@@ -1,0 +1,278 @@
+import DeviceAgent
+import FleetProtocol
+import Testing
+
+@Suite("Passcodes")
+struct PasscodeTests {
+    /// A device with one authorized app, of which the fleet asks for a passcode.
+    private func device(
+        _ app: AppID = mail, _ change: (inout SecureServicesValue) -> Void = { _ in }
+    ) throws -> (TestDevice, LinkID) {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, app, .auth, .auth(.authorized))
+        try device.ask(app, change)
+        let link = try device.launch(app)
+        try device.answer(link)
+        return (device, link)
+    }
+
+    @Test("an app has its keys when the passcode has been entered, and none before, whatever was so before the start")
+    func entered() throws {
+        var (device, link) = try device()
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.notSet))
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        #expect(device.sent[link]?.last == .deliver(number: device.delivery(on: link), .availability(.available)))
+        #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == true)
+        #expect(try device.reported(mail).secureServices == .available)
+        #expect(try device.reported(mail)[.secureServices].attempt.message == nil)
+        try device.restart()
+        try device.connect()
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(try device.ask(.enter("1357"))?.kind == .wrong)
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .available)
+        #expect(try device.ask(.lock) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .unavailable)
+    }
+
+    @Test("one that is set is changed by who knows it, and each new one meets what every app asks for")
+    func change() throws {
+        var (device, _) = try device { $0.passcode?.minLength = 6 }
+        try device.ask(notes) { $0.passcode?.classes = ["digit", "upper"] }
+        try device.launch(notes)
+        for (new, lacks) in [
+            ("12345", "6 characters at least, an upper-case letter"), ("abcdefg", "a digit, an upper-case letter"),
+            ("A1", "6 characters at least"),
+        ] {
+            let result = try #require(try device.ask(.set(new: new, current: nil)))
+            #expect(result.kind == .tooWeak)
+            #expect(Set(result.message?.split(separator: ", ") ?? []) == Set(lacks.split(separator: ", ")))
+        }
+        #expect(try device.ask(.enter("A12345")) == PasscodeResult(.notSet))
+        #expect(try device.ask(.set(new: "A12345", current: nil)) == PasscodeResult(.done))
+        #expect(try device.ask(.set(new: "B12345", current: nil)) == PasscodeResult(.alreadySet))
+        #expect(try device.ask(.set(new: "B12345", current: "B12345"))?.kind == .wrong)
+        #expect(try device.ask(.set(new: "B12345", current: "A12345")) == PasscodeResult(.done))
+        #expect(try device.ask(.enter("B12345")) == PasscodeResult(.done))
+        #expect(try device.ask(.enter("A12345"))?.kind == .wrong)
+    }
+
+    @Test("a passcode that does not meet a later policy opens no app that asks for more, and the operator reads why")
+    func stricter() throws {
+        var (device, _) = try device()
+        try device.apply(.all, notes, .auth, .auth(.authorized))
+        try device.ask(notes)
+        try device.launch(notes)
+        try device.ask(.set(new: "24", current: nil))
+        #expect(try device.status(mail).secureServices == .available)
+        try device.ask(mail) { $0.passcode?.minLength = 4 }
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(try device.status(notes).secureServices == .available)
+        #expect(
+            try device.reported(mail)[.secureServices].attempt.message
+                == "the device's passcode lacks 4 characters at least")
+        #expect(try device.ask(.enter("24")) == PasscodeResult(.done, message: "4 characters at least"))
+        #expect(try device.status(mail).secureServices == .unavailable)
+        try device.ask(.set(new: "2468", current: "24"))
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
+    @Test("wrong ones are counted before they are looked at, and slow down the next ones, also over a start")
+    func slow() throws {
+        var (device, _) = try device()
+        try device.ask(.set(new: "2468", current: nil))
+        #expect(try device.ask(.enter("1")) == PasscodeResult(.wrong))
+        #expect(try device.ask(.enter("2")) == PasscodeResult(.wrong))
+        #expect(try device.ask(.enter("3")) == PasscodeResult(.wrong, wait: 5))
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.tooEarly, wait: 5))
+        try device.wait(4)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.tooEarly, wait: 1))
+        try device.wait(1)
+        // The agent ends while it looks.
+        device.arePasscodesChecked = false
+        #expect(try device.ask(.enter("4")) == nil)
+        #expect(try device.ask(.enter("2468"))?.kind == .tooEarly, "one at a time")
+        device.arePasscodesChecked = true
+        try device.restart()
+        try device.connect()
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.tooEarly, wait: 9))
+        try device.wait(10)
+        #expect(try device.ask(.enter("5")) == PasscodeResult(.wrong, wait: 20))
+        for _ in 0..<12 {
+            try device.wait(900)
+            #expect(try device.ask(.enter("6"))?.kind == .wrong)
+        }
+        #expect(try device.ask(.enter("6")) == PasscodeResult(.tooEarly, wait: 900))
+        try device.wait(900)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.ask(.enter("1")) == PasscodeResult(.wrong))
+    }
+
+    @Test("too many wrong ones lock an app until a later document of secure services, for which they count anew")
+    func locked() throws {
+        var (device, _) = try device { $0.passcode?.maxAttempts = 2 }
+        try device.ask(.set(new: "2468", current: nil))
+        #expect(try device.ask(.enter("1")) == PasscodeResult(.wrong, left: 1))
+        #expect(try device.ask(.enter("2")) == PasscodeResult(.wrong, left: 0))
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(device.events(of: mail).last?.kind == .locked)
+        #expect(device.events(of: mail).last?.message == "passcodeAttempts")
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(device.keys == [mail])
+        #expect(
+            try device.reported(mail)[.secureServices].attempt.message?.contains("locked by wrong passcodes") == true)
+        // Signed again, but not changed.
+        let all = Address.desired(.all, mail, .secureServices)
+        let document = DesiredDocument.Content.aspect(
+            DesiredValue(.secureServices(asking { $0.passcode?.maxAttempts = 2 })))
+        try device.publish(all, device.fleet.document(all, document, change: 1))
+        try device.restart()
+        try device.connect()
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .unavailable)
+        try device.ask(mail) { $0.passcode?.maxAttempts = 2 }
+        #expect(try device.status(mail).secureServices == .available)
+        #expect(device.events(of: mail).last?.kind == .unlocked)
+        #expect(try device.ask(.enter("1")) == PasscodeResult(.wrong, left: 1))
+    }
+
+    @Test("too many wrong ones wipe an app, also one that does not run, until a later authorization")
+    func wiped() throws {
+        var (device, link) = try device {
+            $0.passcode?.maxAttempts = 2
+            $0.passcode?.then = .wipe
+        }
+        try device.ask(.set(new: "2468", current: nil))
+        try device.handle(.linkClosed(link))
+        try device.ask(.enter("1"))
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done), "a right one counts anew")
+        try device.ask(.enter("1"))
+        #expect(device.keys == [mail])
+        device.order = []
+        #expect(try device.ask(.enter("2")) == PasscodeResult(.wrong, left: 0))
+        #expect(device.order.first == "store", "that it is looked at")
+        #expect(device.order.dropFirst().first == "destroy \(mail)")
+        let status = try device.reported(mail)
+        #expect(status.authState == .retired && status.authReason == .passcodeAttempts && status.keys == .destroyed)
+        #expect(device.events(of: mail).last?.message == "passcodeAttempts")
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(try device.status(mail).authState == .authorized)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
+    @Test("apps that nobody uses lock after their own time, and the use of one keeps those that are open")
+    func autoLock() throws {
+        var (device, link) = try device { $0.autoLock = 60 }
+        #expect(device.sent[link]?.contains(.autoLock(60)) == true)
+        try device.apply(.all, notes, .auth, .auth(.authorized))
+        try device.ask(notes) { $0.autoLock = 300 }
+        let other = try device.launch(notes)
+        try device.answer(other)
+        try device.ask(.set(new: "2468", current: nil))
+        try device.wait(59)
+        try device.handle(.frame(other, .used))
+        try device.wait(59)
+        #expect(try device.status(mail).secureServices == .available)
+        // It was used in time, but is heard of later.
+        try device.wait(1)
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(device.sent[link]?.contains(.keys(nil)) == true)
+        #expect(try device.status(notes).secureServices == .available)
+        try device.handle(.frame(other, .used))
+        #expect(
+            try device.status(mail).secureServices == .unavailable, "what is locked is opened by the passcode alone")
+        try device.handle(.frame(link, .used))
+        try device.wait(299)
+        #expect(try device.status(notes).secureServices == .available)
+        // The timer comes late: what counts is when the app was used.
+        device.now.uptime += 2_000
+        try device.handle(.frame(other, .used))
+        #expect(try device.status(notes).secureServices == .unavailable)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .available)
+        #expect(try device.status(notes).secureServices == .available)
+    }
+
+    @Test("a passcode that nothing asks for any more is forgotten, and a new one set when one is asked for again")
+    func forgotten() throws {
+        var (device, link) = try device { $0.autoLock = 60 }
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.apply(.all, mail, .secureServices, .tombstone)
+        #expect(device.sent[link]?.contains(.autoLock(nil)) == true)
+        #expect(try device.status(mail).secureServices == .available)
+        #expect(try device.store.load().passcode == PasscodeRecord())
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.notAsked))
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.notAsked))
+        try device.ask(mail)
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.notSet))
+        #expect(try device.ask(.set(new: "1357", current: nil)) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
+    @Test("in one moment a policy may go and come: the passcode stays")
+    func replaced() throws {
+        var (device, _) = try device()
+        try device.ask(.set(new: "2468", current: nil))
+        let all = Address.desired(.all, mail, .secureServices)
+        let own = Address.desired(.device(device.device), mail, .secureServices)
+        let tombstone = try device.fleet.document(all, .tombstone)
+        let document = try device.fleet.document(own, .aspect(DesiredValue(.secureServices(asking()))))
+        try device.handle(
+            .message(topic: all.topic(in: device.fleet.id), payload: tombstone),
+            .message(topic: own.topic(in: device.fleet.id), payload: document))
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+    }
+
+    @Test("a passcode is what its hash is of, and no two hashes of it are the same")
+    func hashes() {
+        let (one, other) = (CodeHash(of: "pässcode 1"), CodeHash(of: "pässcode 1"))
+        #expect(one.matches("pässcode 1") && other.matches("pässcode 1"))
+        #expect(!one.matches("pässcode 2") && !one.matches(""))
+        #expect(one.hash != other.hash && one.salt != other.salt)
+    }
+
+    @Test(
+        "what a passcode is made of",
+        arguments: [
+            ("", 0, []), ("1", 1, ["digit"]), ("a", 1, ["letter", "lower"]), ("Ä", 1, ["letter", "upper"]),
+            ("字", 1, ["letter"]), (" ", 1, ["symbol"]), ("🧑‍🚒", 1, ["symbol"]), ("٣", 1, ["symbol"]),
+            ("aB3-", 4, ["letter", "lower", "upper", "digit", "symbol"]),
+        ] as [(String, Int64, Set<String>)])
+    func strength(_ text: String, _ length: Int64, _ classes: Set<String>) {
+        let strength = PasscodeStrength(of: text)
+        #expect(strength.length == length)
+        #expect(strength.classes == classes)
+    }
+}
+
+private func asking(_ change: (inout SecureServicesValue) -> Void = { _ in }) -> SecureServicesValue {
+    var value = SecureServicesValue()
+    value.passcode = .init(isRequired: true)
+    change(&value)
+    return value
+}
+
+extension TestDevice {
+    /// The fleet asks for a passcode.
+    fileprivate mutating func ask(_ app: AppID, _ change: (inout SecureServicesValue) -> Void = { _ in }) throws {
+        try apply(.all, app, .secureServices, .aspect(DesiredValue(.secureServices(asking(change)))))
+    }
+
+    fileprivate func events(of app: AppID) -> [AppEvent] {
+        core.state.events.compactMap { kept in
+            guard case .event(let event) = kept.body, event.header.app == app else { return nil }
+            return event
+        }
+    }
+
+    fileprivate func delivery(on link: LinkID) -> Int64 {
+        for case .deliver(let number, _) in (sent[link] ?? []).reversed() { return number }
+        return 0
+    }
+}
