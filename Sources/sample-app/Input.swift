@@ -13,6 +13,7 @@ enum Input {
         "  properties                    print all properties",
         "  display TEXT                  show a text to the person at the device",
         "  retire                        retire the app",
+        "  use                           say that a person uses the app, which keeps it unlocked",
         "  write FILE TEXT               write a secure file",
         "  read FILE                     print what is in a secure file",
         "  log LEVEL TEXT                log a message",
@@ -43,6 +44,7 @@ enum Input {
             case "retire":
                 try app.retire()
                 Output.write("retired")
+            case "use": app.noteUse()
             case "write": try write(rest, in: app)
             case "read":
                 let bytes = try app.files.contents(of: rest)

@@ -42,7 +42,7 @@ struct HostileAgentTests {
         let frames: [AgentFrame] = [
             .welcome(agent: "a", device: Session.device), .refused(.inUse, message: ""), .ready(.initial),
             .deliver(number: 1, .managed(.managed)), .displayed(id: 1, true), .activity(isActive: true),
-            .codeResult(true), .kept(1), .keys(nil),
+            .codeResult(true), .kept(1), .keys(nil), .autoLock(60), .passcodeResult(PasscodeResult(.wrong, wait: 5)),
         ]
         let types = frames.compactMap { try? JSONValue(json: $0.json, limit: Link.maximumLine)["type"]?.stringValue }
         #expect(Set(types) == AgentFrame.types)
@@ -116,6 +116,7 @@ struct HostileAgentTests {
         var session = try Session.ready()
         session.receive(.displayed(id: 99, true))
         session.receive(.codeResult(true))
+        session.receive(.passcodeResult(PasscodeResult(.done)))
         session.receive(.welcome(agent: "again", device: Session.device))
         #expect(session.effects == [])
     }

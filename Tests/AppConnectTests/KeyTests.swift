@@ -40,6 +40,24 @@ struct KeyTests {
         #expect(code(session, "") == .invalidArgument)
     }
 
+    @Test("stay while a person uses the app: its agent is told where that counts, and no other one")
+    func used() throws {
+        var session = try session()
+        #expect(session.session.used() == [])
+        session.receive(.autoLock(60))
+        #expect(session.session.used() == [.send(.used)])
+        session.receive(.autoLock(nil))
+        #expect(session.session.used() == [])
+        session.receive(.autoLock(60))
+        // The next one may be from before.
+        _ = session.session.lost(AppConnectError(.unreachable, "gone"))
+        session.connect()
+        #expect(session.session.used() == [])
+        session.receive(.autoLock(60))
+        _ = session.session.stop()
+        #expect(session.session.used() == [])
+    }
+
     @Test("are there from ready on, until the app stops")
     func phases() throws {
         var session = Session()

@@ -31,6 +31,23 @@ struct RenderingTests {
         )
     }
 
+    @Test("apps: keys that are out of an app's reach are locked, and what the device's passcode waits for is said")
+    func locked() throws {
+        func row(_ auth: String, _ services: String, _ message: String = "") throws -> [String] {
+            let text = """
+                {"device":"d","app":"a","connection":"online","running":true,"keys":"present","auth":{"state":"\(auth)"},
+                 "secureServices":"\(services)","policies":{"secureServices":{"attempt":{"outcome":"applied"\(message)}}}}
+                """
+            let app = try JSONValue(json: Array(text.utf8), limit: 4_096)
+            let line = GetApps.report([app]).table.last ?? ""
+            return line.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
+        }
+        let locked = try row("authorized", "unavailable", #","message":"no passcode""#)
+        #expect(locked[3...4] == ["authorized", "locked"] && locked.suffix(2) == ["no", "passcode"])
+        #expect(try row("authorized", "available")[4] == "present")
+        #expect(try row("unauthorized", "unavailable")[4] == "present")
+    }
+
     @Test("status: how many have destroyed the keys of a retired app, and how to see who has not")
     func retired() throws {
         var retired = row("com.example.mail", .auth, applied: 2, offline: 1)

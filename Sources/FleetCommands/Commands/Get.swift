@@ -148,6 +148,9 @@ struct GetApps: AsyncParsableCommand {
                 let outcome = app["counted"]?[policy.name]?.stringValue ?? reported
                 if outcome == Outcome.applied.rawValue {
                     applied += 1
+                    // In force, and somebody at the device has to do something all the same.
+                    let message = attempt?["message"]?.stringValue
+                    if policy.name == Policy.secureServices.rawValue, let message { otherwise.append(message) }
                 } else {
                     // What was said of another revision says nothing of the one that is wanted.
                     let message = outcome == reported ? attempt?["message"]?.stringValue.map { " (\($0))" } : nil
@@ -157,12 +160,20 @@ struct GetApps: AsyncParsableCommand {
             let order = ["incarnation", "boot", "seq"].map { Cell.text(app[$0]) }.joined(separator: "/")
             table.add([
                 Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["connection"]),
-                Cell.text(app["auth"]?["state"]), Cell.text(app["keys"]),
+                Cell.text(app["auth"]?["state"]), keys(of: app),
                 app["running"] == true ? "yes" : "no", order, "\(applied)",
                 TerminalText.line(otherwise.joined(separator: ", "), limit: 80),
             ])
         }
         return Report(.array(apps), table: table.lines)
+    }
+
+    /// An authorized app whose keys are there, and out of its reach, is locked: by its policy, or until the passcode is entered.
+    private static func keys(of app: JSONValue) -> String {
+        let isLocked =
+            app["keys"] == "present" && app["secureServices"] == "unavailable"
+            && app["auth"]?["state"] == "authorized"
+        return isLocked ? "locked" : Cell.text(app["keys"])
     }
 }
 

@@ -95,7 +95,8 @@ extension Machine {
 
     /// An entry counts before it is looked at.
     func checkCounted(_ hash: CodeHash?) {
-        if hash != nil, disk.state.passcode.wrong < 1 {
+        // Unless it was forgotten in the same moment.
+        if hash != nil, disk.state.passcode.hash != nil, disk.state.passcode.wrong < 1 {
             world.fail(.passcodes, "\(name): a passcode is looked at, and that does not count yet")
         }
     }

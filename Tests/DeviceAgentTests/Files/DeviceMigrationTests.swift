@@ -40,7 +40,7 @@ struct DeviceMigrationTests {
                 let path = folder.appending(path: "agent.db").path
                 try Self.fixtures.make(version, at: path)
                 let state = try DeviceStore(path: path).load()
-                try Self.expectFixture(state, "version \(version)")
+                try Self.expectFixture(state, version)
                 let fresh = folder.appending(path: "fresh.db").path
                 _ = try DeviceStore(path: fresh)
                 #expect(
@@ -52,7 +52,9 @@ struct DeviceMigrationTests {
         }
     }
 
-    private static func expectFixture(_ state: DeviceState, _ version: Comment) throws {
+    private static func expectFixture(_ state: DeviceState, _ number: Int) throws {
+        let version: Comment = "version \(number)"
+        let hasPasscode = number >= 3
         let till = try DeviceID(checking: "till-1")
         #expect(state.owner?.device == till, version)
         #expect(state.boot == 1, version)
@@ -60,16 +62,20 @@ struct DeviceMigrationTests {
         let trust = try SignedDocument(wire: try #require(state.trust))
         #expect(try TrustDocument(json: trust.payload, limit: 65_536).version == 2, version)
         #expect(state.contact != nil && state.running.total >= 70_000, version)
-        #expect(
-            Set(state.documents.keys) == [
-                .membership(till), .desired(.all, mail, .auth), .desired(.group(FixtureDevice.kiosk), mail, .config),
-                .desired(.all, mail, .logLevel), .desired(.all, notes, .auth),
-                .desired(.device(till), notes, .auth),
-            ], version)
-        #expect(state.marks.count == 7, version)
+        var documents: Set<Address> = [
+            .membership(till), .desired(.all, mail, .auth), .desired(.group(FixtureDevice.kiosk), mail, .config),
+            .desired(.all, mail, .logLevel), .desired(.all, notes, .auth), .desired(.device(till), notes, .auth),
+        ]
+        if hasPasscode { documents.insert(.desired(.all, mail, .secureServices)) }
+        #expect(Set(state.documents.keys) == documents, version)
+        #expect(state.marks.count == documents.count + 1, version)
         let tombstone = try #require(state.marks[.desired(.device(till), mail, .config)])
         #expect(tombstone.revision == Revision(epoch: 1, number: 5), version)
-        #expect(state.highest == Revision(epoch: 1, number: 8), version)
+        #expect(state.highest == Revision(epoch: 1, number: hasPasscode ? 9 : 8), version)
+        #expect(
+            state.passcode
+                == (hasPasscode ? PasscodeRecord(hash: TestDevice.hash("2468"), wrong: 1) : PasscodeRecord()),
+            version)
         for (address, wire) in state.documents {
             #expect(state.marks[address]?.digest == Digest(of: wire), version)
         }
@@ -78,6 +84,7 @@ struct DeviceMigrationTests {
         #expect(first[.config].report.source == .desired(.group(FixtureDevice.kiosk), mail, .config), version)
         #expect(first[.config].report.applied == 3 && first.logLevel == .debug, version)
         #expect(first.levelClocks.count == 1 && first.latch == nil, version)
+        #expect(first.wrongPasscodes == (hasPasscode ? 1 : 0), version)
         let second = try #require(state.apps[notes])
         #expect(second.authState == .retired && !second.hasKeys, version)
         #expect(second.latch?.change == Revision(epoch: 1, number: 8), version)

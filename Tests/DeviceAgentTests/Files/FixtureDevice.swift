@@ -3,7 +3,7 @@ import FleetProtocol
 import TestSupport
 
 /// A device that has been through what its store must remember: groups, layers, a tombstone, a newer trust document, an
-/// app that is authorized, one that is retired and latched, a log level whose time runs, events.
+/// app that is authorized, one that is retired and latched, a log level whose time runs, a passcode that was entered wrongly, events.
 struct FixtureDevice {
     var device: TestDevice
     static let kiosk = GroupID(unchecked: "kiosk")
@@ -29,6 +29,11 @@ struct FixtureDevice {
         try device.answer(second)
         try device.apply(.device(device.device), notes, .auth, .auth(.retired, "This till is no longer in use."))
         try device.answer(second)
+        var services = SecureServicesValue()
+        services.passcode = .init(isRequired: true)
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(services))))
+        try device.ask(.set(new: "2468", current: nil))
+        try device.ask(.enter("1357"))
         try device.wait(70)
     }
 }
