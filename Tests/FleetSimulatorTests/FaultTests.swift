@@ -33,12 +33,14 @@ struct FaultTests {
         .agesIgnored: 10_000, .noncesNotSaid: 10_651, .noncesNotAnswered: 10_651,
         .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 31, .doubtNotTold: 5,
         .answersConfused: 5,
+        .wrongPasscodesTaken: 1, .passcodesNotCounted: 1, .passcodesNotAnswered: 1,
         .groupsStillHeard: 48, .plansCarriedOut: 1, .guardLearnsNothing: 23, .guardKeepsGroups: 168,
     ]
 
     /// What the schedules of a fault are about.
     static let themes: [Fault: Schedule.Theme] = [
         .longDeletedKept: .away, .wakesNotRepeated: .restore, .keysNotRenewed: .retiring,
+        .wrongPasscodesTaken: .passcodes, .passcodesNotCounted: .passcodes, .passcodesNotAnswered: .passcodes,
     ]
 
     /// Near its seed a fault is found at once; what changes the cores moves that, and then it takes longer.

@@ -25,6 +25,7 @@ extension Chaos {
     }
 
     private func snapshot() async throws -> ChaosSnapshot? {
+        let opened = try await open()
         let asked = now
         for part in fleet.parts {
             guard case .app(let device, let app) = part.target, part.isRunning else { continue }
@@ -39,7 +40,7 @@ extension Chaos {
             let properties = transcript.properties.flatMap { $0.at >= asked ? $0.value : nil }
             return ChaosSnapshot.App(
                 device: transcript.device, app: transcript.app, number: fleet.apps.firstIndex(of: transcript.app) ?? 0,
-                properties: properties, file: transcript.file,
+                properties: properties, file: transcript.file, isOpened: opened.contains(transcript.device),
                 mayHaveRetired: retired.contains([
                     (fleet.devices.firstIndex(of: transcript.device) ?? 0) + 1,
                     (fleet.apps.firstIndex(of: transcript.app) ?? 0) + 1,

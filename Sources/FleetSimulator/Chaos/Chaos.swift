@@ -20,6 +20,7 @@ final class Chaos {
     private let say: (String) -> Void
     var steps: ArraySlice<ChaosPlan.Step> = []
     var seats: [Seat] = []
+    let people: [ChaosPerson]
     private var reader: ChaosQuestion?
     var random: SplitMix64
     private var orders: [String: ReportOrder] = [:]
@@ -58,6 +59,7 @@ final class Chaos {
                     keyFile: fleet.keyFile(of: app, on: device))
             }
         }
+        people = (1...fleet.devices.count).map { ChaosPerson(device: $0, fleet: fleet) }
         let groups = (1...3).map { GroupID(unchecked: "g\($0)") }
         for (index, group) in groups.enumerated() {
             let person = ChaosOperator(
@@ -90,6 +92,7 @@ final class Chaos {
             try admit()
             try operate()
             attempt()
+            try live()
             if now >= nextCopy {
                 // Written a while ago, and meanwhile more has happened.
                 fleet.keepDatabase()

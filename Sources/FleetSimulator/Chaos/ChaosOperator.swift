@@ -79,7 +79,7 @@ struct ChaosOperator {
             ])
         case .secureServices:
             return .object([
-                "locked": .bool(random.chance(20)), "passcode": .object(["required": false]),
+                "locked": .bool(random.chance(20)), "passcode": .object(["required": .bool(random.chance(50))]),
                 "autoLock": .string("\(60 + random.below(600))s"),
             ])
         case .logLevel:

@@ -14,7 +14,9 @@ extension ChaosSnapshot {
             fail(.erased, "\(isRetired ? "retired, and its key file is there" : "its key file is not there")")
         }
         if (status["keys"]?.stringValue == "present") != app.hasKeyFile { fail(.erased, "its status is wrong of keys") }
+        if !app.isOpened { fail(.passcodes, "the passcode cannot be entered") }
         checkFile(app, properties, fail)
+        checkServices(app, properties, model.documents(app.app, .secureServices, chain).first, fail)
         if app.mayHaveRetired, status["auth"]?["reason"]?.stringValue == "selfRetired" {
             // It has none of its policies, until a later auth document comes.
             if properties["authState"]?.stringValue != "retired" { fail(.summary, "shown as retired by itself") }
@@ -38,6 +40,18 @@ extension ChaosSnapshot {
             if file["text"]?.stringValue != Self.takings { fail(.keys, "it cannot read its file: \(file.jsonText)") }
         } else if file["code"]?.stringValue != "noKeys" {
             fail(.erased, "it has no keys, and says of its file: \(file.jsonText)")
+        }
+    }
+
+    /// Who is authorized has secure services, unless the policy locks them.
+    private func checkServices(
+        _ app: App, _ properties: JSONValue, _ deciding: ChaosModel.Live?, _ fail: (Law, String) -> Void
+    ) {
+        let isAvailable = properties["secureServicesAvailability"]?.stringValue == "available"
+        let isLocked = deciding?.document.value["locked"] == true
+        let mustBe = properties["authState"]?.stringValue == "authorized" && !isLocked
+        if isAvailable != mustBe, app.isOpened {
+            fail(.keys, "its secure services are \(isAvailable ? "" : "not ")available")
         }
     }
 

@@ -17,6 +17,8 @@ struct ChaosSnapshot {
         let properties: JSONValue?
         /// What it says of a secure file that it has just written, and read.
         let file: JSONValue?
+        /// The passcode of its device has been entered, or nothing asks for one.
+        let isOpened: Bool
         /// It was told to retire itself, and nothing for certain has ended that.
         let mayHaveRetired: Bool
         let hasKeyFile: Bool

@@ -82,7 +82,10 @@ extension Machine {
         let hash = disk.state.passcode.hash
         switch (request, result.kind) {
         case (.enter(let text), .done), (.set(let text, _), .done):
-            if hash != Person.hash(text) { world.fail(.passcodes, "\(name): '\(text)' was taken for the passcode") }
+            // Unless it was forgotten in the same moment.
+            if let hash, hash != Person.hash(text) {
+                world.fail(.passcodes, "\(name): '\(text)' was taken for the passcode")
+            }
         case (.enter(let text), .wrong), (.set(_, let text?), .wrong):
             if hash == Person.hash(text) { world.fail(.passcodes, "\(name): the right passcode was refused") }
         case (.set(let new, _), .tooWeak):
