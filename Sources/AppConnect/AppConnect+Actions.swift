@@ -47,9 +47,9 @@ extension AppConnect {
     public func noteUse() {
         let now = ContinuousClock.now
         let aftermath: Aftermath? = state.withLock { state in
-            guard state.session.autoLock != nil, state.usedAt.map({ now - $0 >= Self.useInterval }) ?? true else {
-                return nil
-            }
+            guard let autoLock = state.session.autoLock else { return nil }
+            let interval = min(Self.useInterval, .seconds(autoLock) / 4)
+            guard state.usedAt.map({ now - $0 >= interval }) ?? true else { return nil }
             state.usedAt = now
             return state.take(state.session.used())
         }

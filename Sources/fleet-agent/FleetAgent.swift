@@ -65,8 +65,8 @@ extension FleetAgent {
         static let configuration = CommandConfiguration(
             abstract: "Enter the debug code that allows an app to log in detail.",
             discussion: """
-                The code is read from standard input, without showing it on a terminal. The agent must run, under the \
-                same user.
+                The code is read from standard input, without showing it on a terminal. The agent must run; whoever \
+                asks is its own user, or root.
 
                 Example: fleet-agent code --config /etc/fleetbus/agent.json --app com.example.mail
                 """)
@@ -78,7 +78,7 @@ extension FleetAgent {
         var app: String
 
         func run() async throws {
-            let isRight = try DebugCodePrompt(configuration: AgentConfiguration.read(config)).ask(for: app)
+            let isRight = try DebugCodePrompt(configuration: config).ask(for: app)
             print(isRight ? "The code is right." : "The code is wrong, or no log level of \(app) waits for one.")
             if !isRight { throw ExitCode.failure }
         }
@@ -93,7 +93,7 @@ extension FleetAgent {
                 Where the fleet asks for a passcode, an app's keys and secure files are out of its reach until the \
                 passcode has been entered here: after each start of the agent, and after the time that nobody has used \
                 an app. Passcodes are read from standard input, a line each, and not shown on a terminal. The agent \
-                must run, under the same user.
+                must run; whoever asks is its own user, or root.
 
                 Examples:
                   fleet-agent passcode set --config /etc/fleetbus/agent.json
@@ -110,7 +110,7 @@ extension FleetAgent {
             var config: String
 
             func prompt() throws -> PasscodePrompt {
-                try PasscodePrompt(configuration: AgentConfiguration.read(config))
+                try PasscodePrompt(configuration: config)
             }
         }
 

@@ -49,8 +49,10 @@ struct KeyTests {
         session.receive(.autoLock(nil))
         #expect(session.session.used() == [])
         session.receive(.autoLock(60))
-        // The next one may be from before.
+        // Nobody would lock it while there is no agent; the next one may be from before.
+        #expect(session.session.keys != nil)
         _ = session.session.lost(AppConnectError(.unreachable, "gone"))
+        #expect(session.session.keys == nil && code(session) == .noKeys)
         session.connect()
         #expect(session.session.used() == [])
         session.receive(.autoLock(60))

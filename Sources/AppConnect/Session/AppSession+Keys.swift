@@ -9,7 +9,7 @@ extension AppSession {
 
     /// A person uses the app: the agent is told where that keeps apps unlocked.
     package mutating func used() -> [Effect] {
-        guard !isStopped, connection == .open, autoLock != nil else { return [] }
+        guard phase == .ready, connection == .open, autoLock != nil else { return [] }
         effects.append(.send(.used))
         return flush()
     }

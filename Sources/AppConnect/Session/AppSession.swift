@@ -149,9 +149,10 @@ package struct AppSession: Sendable {
     package mutating func lost(_ problem: AppConnectError) -> [Effect] {
         connection = .none
         owesReady = false
+        // Of one that has had its ready the agent says on the next connection what it may have. Nobody would lock, meanwhile,
+        // what is to lock by itself.
+        if !hasBeenReady || autoLock != nil { keys = nil }
         autoLock = nil
-        // Of one that has had its ready the agent says on the next connection what it may have.
-        if !hasBeenReady { keys = nil }
         inbox.removeAll { entry in
             switch entry {
             case .call(let call): !call.isFromApp

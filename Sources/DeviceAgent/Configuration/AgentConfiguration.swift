@@ -50,6 +50,12 @@ package struct AgentConfiguration: Sendable {
             displayCommand: file.displayCommand)
     }
 
+    /// Where the agent of this configuration listens: all that a person's program needs of it, whoever runs that.
+    package static func socketPath(_ path: String) throws -> String {
+        let socket = try parse(AgentFile.self, path).socket
+        return socket.hasPrefix("/") ? socket : "\(Files.folder(of: path))/\(socket)"
+    }
+
     private static func parse<Content: JSONReadable>(_ type: Content.Type, _ path: String) throws -> Content {
         let bytes = try Files.read(path, limit: 4_194_304)
         do {

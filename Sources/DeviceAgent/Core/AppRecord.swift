@@ -57,6 +57,8 @@ package struct AppRecord: Hashable, Sendable {
     package var wrongPasscodes: Int64 = 0
     /// Wrong passcodes have locked it; only a document that was changed later than this ends that.
     package var passcodeLock: Revision? { didSet { changes.isTouched = true } }
+    /// It is to be wiped for wrong passcodes, as soon as that is stored.
+    package var isWipeDue = false { didSet { changes.isTouched = true } }
     /// On this run of the agent, and not too long ago.
     var isPasscodeEntered: Bool {
         get { passing.isPasscodeEntered }
@@ -204,7 +206,7 @@ package struct AppRecord: Hashable, Sendable {
     /// Keys can be used while the app is authorized, has some, nobody has locked it, and the passcode, if one is asked for,
     /// has been entered.
     package var availability: SecureServicesAvailability {
-        let isOpen = !isLocked && (!asksForPasscode || isPasscodeEntered)
+        let isOpen = !isLocked && !isWipeDue && (!asksForPasscode || isPasscodeEntered)
         return authState == .authorized && hasKeys && isOpen ? .available : .unavailable
     }
 

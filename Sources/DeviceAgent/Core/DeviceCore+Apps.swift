@@ -203,7 +203,7 @@ extension DeviceCore {
     }
 
     private mutating func tellAutoLock(_ app: AppRecord, _ process: AppProcess) {
-        let autoLock = app.asksForPasscode ? app.secureServices.autoLock : nil
+        let autoLock = shortestAutoLock
         guard process.autoLock != autoLock else { return }
         processes[app.id]?.autoLock = autoLock
         batch.effects.append(.send(process.link, .autoLock(autoLock)))

@@ -17,6 +17,8 @@ package struct PasscodeRecord: Hashable, Sendable {
 package struct PasscodeCheck: Hashable, Sendable {
     package enum Verdict: Hashable, Sendable {
         case wrong
+        /// It could not be compared, for want of memory: nobody knows.
+        case unknown
         /// `new`: what is set.
         case right(new: CodeHash?)
     }
@@ -38,6 +40,8 @@ struct PasscodeEntry: Sendable {
     /// The running time before which no entry is looked at.
     var waitsUntil: Int64 = 0
     var check: PasscodeCheck?
+    /// Somebody has asked for a lock since that was typed.
+    var isLockedSince = false
     var lastCheck: Int64 = 0
 }
 
@@ -48,6 +52,7 @@ extension DeviceCore {
         switch request {
         case .lock:
             passcodeEntry.strength = nil
+            passcodeEntry.isLockedSince = true
             settle(state.apps.keys, at: now)
             answer(link, PasscodeResult(.done))
         case .enter(let text):
@@ -76,6 +81,7 @@ extension DeviceCore {
         let check = PasscodeCheck(
             link: link, number: passcodeEntry.lastCheck, strength: PasscodeStrength(of: new ?? text ?? ""))
         passcodeEntry.check = check
+        passcodeEntry.isLockedSince = false
         if state.passcode.hash != nil {
             state.passcode.wrong += 1
             batch.changes.append(.passcode(state.passcode))
@@ -89,11 +95,15 @@ extension DeviceCore {
         passcodeEntry.check = nil
         switch verdict {
         case .wrong: refuseEntry(on: check.link, at: now)
+        case .unknown:
+            state.passcode.wrong = max(0, state.passcode.wrong - 1)
+            batch.changes.append(.passcode(state.passcode))
+            answer(check.link, PasscodeResult(.tooEarly, wait: 5))
         case .right(let new):
             state.passcode.wrong = 0
             if let new { state.passcode.hash = new }
             batch.changes.append(.passcode(state.passcode))
-            passcodeEntry.strength = check.strength
+            passcodeEntry.strength = passcodeEntry.isLockedSince ? nil : check.strength
             passcodeEntry.usedAt = state.running.total
             passcodeEntry.idle = []
             for id in state.apps.keys where state.apps[id]?.wrongPasscodes != 0 {
@@ -101,8 +111,16 @@ extension DeviceCore {
                 batch.changedApps.insert(id)
             }
             settle(state.apps.keys, at: now)
-            answer(check.link, PasscodeResult(.done, message: problems(of: check.strength)))
+            answer(check.link, PasscodeResult(.done, message: stillLocked(by: check.strength)))
         }
+    }
+
+    /// What keeps apps locked though the passcode was right.
+    private func stillLocked(by strength: PasscodeStrength) -> String? {
+        if let problems = problems(of: strength) { return "apps ask for more: \(problems)" }
+        let locked = state.apps.values.filter { $0.passcodeLock != nil }.map(\.id.text)
+        return locked.isEmpty
+            ? nil : "wrong ones have locked \(locked.joined(separator: ", ")), which an operator unlocks"
     }
 
     private mutating func refuseEntry(on link: LinkID, at now: Now) {
@@ -111,6 +129,7 @@ extension DeviceCore {
         var left: Int64?
         for id in state.apps.keys {
             guard var app = state.apps[id], app.asksForPasscode, app.latch == nil, app.passcodeLock == nil,
+                !app.isWipeDue,
                 let passcode = app.secureServices.passcode
             else { continue }
             app.wrongPasscodes += 1
@@ -131,8 +150,9 @@ extension DeviceCore {
         app.wrongPasscodes = 0
         switch consequence {
         case .wipe:
-            latch(
-                &app, change: state.highest, reason: .passcodeAttempts, message: Self.wipedByPasscode, at: now)
+            // In a moment, when that is stored: keys that go before would be lost to a power cut, and nobody told of it.
+            app.isWipeDue = true
+            batch.wipeDueApps.insert(app.id)
         case .lock:
             app.passcodeLock = state.highest
             keep(.locked, of: app.id, message: "\(AuthReason.passcodeAttempts)", at: now)
@@ -186,6 +206,17 @@ extension DeviceCore {
         app.secureServices.autoLock.map { passcodeEntry.usedAt + $0 * 1_000 }
     }
 
+    /// Seconds; nil where no app locks by itself.
+    var shortestAutoLock: Int64? { autoLocks.values.min() }
+
+    /// Notes after what time an app locks. All apps are told the shortest: whoever is used keeps all of them open.
+    mutating func noteAutoLock(of app: AppRecord) {
+        let autoLock = app.asksForPasscode ? app.secureServices.autoLock : nil
+        guard autoLocks[app.id] != autoLock else { return }
+        autoLocks[app.id] = autoLock
+        for id in processes.keys { batch.settledApps.insert(id) }
+    }
+
     func autoLockDeadline(of app: AppRecord) -> Int64? { app.isPasscodeEntered ? idleTime(of: app) : nil }
 
     /// A later document of secure services ends what wrong passcodes have locked, and so does one that asks for none.
@@ -195,13 +226,16 @@ extension DeviceCore {
         if isLater || !app.asksForPasscode { app.passcodeLock = nil }
     }
 
-    /// A passcode that nothing asks for any more is forgotten: when one is asked for again, the person sets a new one.
+    /// A passcode is forgotten when a document says that none is required, and none says that one is: then the person may set
+    /// a new one. Where nothing is said any more, it stays: a policy may be gone by mistake, and come back.
     mutating func forgetPasscode() {
-        guard state.passcode.hash != nil, requirements.isEmpty else { return }
+        guard state.passcode.hash != nil, requirements.isEmpty,
+            state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false })
+        else { return }
         state.passcode = PasscodeRecord()
         batch.changes.append(.passcode(state.passcode))
         passcodeEntry = PasscodeEntry(lastCheck: passcodeEntry.lastCheck)
-        log(.info, "no app asks for the passcode any more: it is forgotten")
+        log(.notice, "no passcode is required any more: it is forgotten")
     }
 
     /// A person uses the app. The time of an app that was locked meanwhile does not go on.
@@ -210,7 +244,10 @@ extension DeviceCore {
             $0.isPasscodeEntered && idleTime(of: $0).map { $0 <= state.running.total } ?? false
         }
         settle(idle.map(\.id), at: now)
-        guard let app = state.apps[id], app.isPasscodeEntered, app.availability == .available else { return }
+        guard let app = state.apps[id], app.authState == .authorized, !app.asksForPasscode || app.isPasscodeEntered
+        else {
+            return
+        }
         passcodeEntry.usedAt = state.running.total
     }
 

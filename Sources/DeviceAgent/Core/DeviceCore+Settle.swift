@@ -83,9 +83,11 @@ extension DeviceCore {
         }
         releasePasscodeLock(&app, by: wishes[.secureServices].first, isCertain)
         settlePasscode(&app)
+        noteAutoLock(of: app)
         let isLocked = app.isLocked
         if isLocked != wasLocked { keep(isLocked ? .locked : .unlocked, of: id, at: now) }
-        deadlines[id] = [levelDeadline(of: app), offlineDeadline(of: app), autoLockDeadline(of: app)]
+        let wipe = app.isWipeDue ? state.running.total : nil
+        deadlines[id] = [levelDeadline(of: app), offlineDeadline(of: app), autoLockDeadline(of: app), wipe]
             .compactMap(\.self).min()
         let isChanged = app.authState != authState
         batch.settledApps.insert(id)
@@ -168,6 +170,8 @@ extension DeviceCore {
                 gone >= limit
             {
                 latch(&app, change: state.highest, reason: .outOfContact, message: Self.outOfContact, at: now)
+            } else if app.isWipeDue, !batch.wipeDueApps.contains(app.id) {
+                latch(&app, change: state.highest, reason: .passcodeAttempts, message: Self.wipedByPasscode, at: now)
             }
         }
         let (decision, reason) = authDecision(app, deciding, offline, at: now)
@@ -237,6 +241,7 @@ extension DeviceCore {
         _ app: inout AppRecord, change: Revision, reason: AuthReason, message: String, at now: Now
     ) {
         app.latch = AppRecord.Latch(change: change, reason: reason, message: message)
+        if app.isWipeDue { app.isWipeDue = false }
         batch.keyEffects.append(.destroyKeys(app.id))
         app.hasKeys = false
         processes[app.id]?.hasKeys = nil

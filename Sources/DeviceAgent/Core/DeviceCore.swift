@@ -26,6 +26,8 @@ package struct DeviceCore: Sendable {
     /// The processes that are connected as apps.
     var processes = AppTable<AppProcess>()
     var passcodeEntry = PasscodeEntry()
+    /// After how many seconds without use each app locks that asks for the passcode.
+    var autoLocks = AppTable<Int64>()
     var refusals: [Status.Refusal] = []
     var sequence: Int64 = 0
     var eventNumber: Int64 = 0
@@ -52,6 +54,8 @@ package struct DeviceCore: Sendable {
         var settledApps = AppList()
         var changedApps = AppList()
         var reportedApps = AppList()
+        /// Apps whose wipe is stored with this moment as due, and carried out in the next one.
+        var wipeDueApps = AppList()
         var isPresenceDue = false
         var isClockDue = false
     }

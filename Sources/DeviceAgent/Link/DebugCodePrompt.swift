@@ -4,7 +4,10 @@ import FleetProtocol
 package struct DebugCodePrompt {
     private let agent: AgentInquiry
 
-    package init(configuration: AgentConfiguration) { agent = AgentInquiry(path: configuration.socketPath) }
+    /// - Parameter configuration: The path of the device's agent.json.
+    package init(configuration: String) throws {
+        agent = AgentInquiry(path: try AgentConfiguration.socketPath(configuration))
+    }
 
     /// Reads a line from standard input (without showing it, on a terminal) and waits for the agent's answer.
     package func ask(for app: String) throws -> Bool {

@@ -125,7 +125,7 @@ final class LinkConnection: ChannelDuplexHandler {
             pass(.registered(link, registration))
         case .code, .passcode:
             guard let uid = user, uid == geteuid() || uid == 0 else {
-                return refuse(.notAllowed, "only the agent's own user may enter a code", context)
+                return refuse(.notAllowed, "only the agent's own user, or root, may enter a code or passcode", context)
             }
             silence?.cancel()
             pass(.frame(link, frame))

@@ -1,4 +1,3 @@
-import CryptoExtras
 import Dispatch
 import FleetProtocol
 import Foundation
@@ -144,9 +143,15 @@ final class AgentRunner: Sendable {
             }
         case .checkPasscode(let check, let text, let hash, let new):
             // One at a time, as the core says.
-            codeQueue.async {
-                let isRight = hash.map { $0.matches(text ?? "") } ?? true
-                parts.inbox.add(.passcodeChecked(check, isRight ? .right(new: new.map(CodeHash.init(of:))) : .wrong))
+            codeQueue.async { [logger] in
+                do {
+                    let isRight = try hash.map { try $0.isOf(text ?? "") } ?? true
+                    parts.inbox.add(
+                        .passcodeChecked(check, isRight ? .right(new: try new.map(CodeHash.init(of:))) : .wrong))
+                } catch {
+                    logger.error("a passcode could not be compared", metadata: ["reason": "\(error)"])
+                    parts.inbox.add(.passcodeChecked(check, .unknown))
+                }
             }
         case .log(let entry): log(entry)
         }
@@ -194,31 +199,6 @@ final class AgentRunner: Sendable {
         metadata["app"] = entry.app.map { "\($0)" }
         metadata["detail"] = entry.detail.map { "\(Text.printable($0))" }
         logger.log(level: level, "\(entry.message)", metadata: metadata)
-    }
-}
-
-extension CodeHash {
-    /// Of a passcode. Takes some tens of milliseconds and 32 MiB, on purpose.
-    package init(of text: String) {
-        var random = SystemRandomNumberGenerator()
-        let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-        let (n, r, p) = (32_768, 8, 1)
-        guard
-            let hash = try? KDF.Scrypt.deriveKey(
-                from: Data(text.utf8), salt: Data(salt), outputByteCount: 32, rounds: n, blockSize: r, parallelism: p)
-        else { preconditionFailure("scrypt takes these") }
-        self.init(salt: salt, hash: hash.withUnsafeBytes { Array($0) }, n: Int64(n), r: Int64(r), p: Int64(p))
-    }
-
-    /// Whether `text` is the code. Takes some tens of milliseconds, on purpose.
-    package func matches(_ text: String) -> Bool {
-        let derived = try? KDF.Scrypt.deriveKey(
-            from: Data(text.utf8), salt: Data(salt), outputByteCount: 32, rounds: Int(n), blockSize: Int(r),
-            parallelism: Int(p))
-        guard let derived else { return false }
-        return derived.withUnsafeBytes { bytes in
-            zip(bytes, hash).reduce(UInt8(bytes.count ^ hash.count)) { $0 | ($1.0 ^ $1.1) } == 0
-        }
     }
 }
 

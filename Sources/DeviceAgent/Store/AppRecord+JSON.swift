@@ -18,6 +18,7 @@ extension AppRecord: JSONCodable {
         var latch: Latch?
         var wrongPasscodes: Int64 = 0
         var passcodeLock: Revision?
+        var isWipeDue = false
         var records = [PolicyRecord?](repeating: nil, count: Policy.allCases.count)
         var managedTold: ManagedPolicy?
         var availabilityTold: SecureServicesAvailability?
@@ -41,6 +42,7 @@ extension AppRecord: JSONCodable {
             case "hasKeys": hasKeys = try value.bool()
             case "latch": latch = try value.value()
             case "wrongPasscodes": wrongPasscodes = try value.integer()
+            case "wipeDue": isWipeDue = try value.bool()
             case "passcodeLock": passcodeLock = (try value.value() as PasscodeLock).change
             case "policies":
                 try value.object { name, value in
@@ -73,6 +75,7 @@ extension AppRecord: JSONCodable {
         self.latch = latch
         self.wrongPasscodes = wrongPasscodes
         self.passcodeLock = passcodeLock
+        self.isWipeDue = isWipeDue
         policies = try Policy.allCases.map { try required(records[$0.index], "policies.\($0.rawValue)") }
         self.managedTold.told = managedTold
         self.managedTold.sent = managedSent
@@ -97,6 +100,7 @@ extension AppRecord: JSONCodable {
             writer.member("hasKeys", hasKeys)
             writer.member("latch", ifPresent: latch)
             if wrongPasscodes != 0 { writer.member("wrongPasscodes", wrongPasscodes) }
+            if isWipeDue { writer.member("wipeDue", true) }
             writer.member("passcodeLock", ifPresent: passcodeLock.map(PasscodeLock.init))
             writer.member("policies") { writer in
                 writer.object { writer in

@@ -7,7 +7,9 @@ enum DeviceSchema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { try $0.execute(sql: tables) }
-        migrator.registerMigration("2 sums") { db in try addSums(to: sums.dropLast(), db) }
+        migrator.registerMigration("2 sums") { db in
+            try addSums(to: ["device", "document", "mark", "app", "event"], db)
+        }
         migrator.registerMigration("3 passcode") { db in
             try db.execute(
                 sql: """
@@ -18,13 +20,13 @@ enum DeviceSchema {
                     ) STRICT;
                     INSERT INTO passcode (id) VALUES (1);
                     """)
-            try addSums(to: sums.suffix(1), db)
+            try addSums(to: ["passcode"], db)
         }
         return migrator
     }
 
-    private static func addSums(to tables: some Sequence<(String, String, String)>, _ db: Database) throws {
-        for (table, key, columns) in tables {
+    private static func addSums(to tables: Set<String>, _ db: Database) throws {
+        for (table, key, columns) in sums where tables.contains(table) {
             let sum = "UPDATE \(table) SET sum = row_sum(\(columns))"
             let match = key.split(separator: ", ").map { "\($0) = NEW.\($0)" }.joined(separator: " AND ")
             try db.execute(

@@ -170,7 +170,11 @@ struct PolicyFile {
                 warn("dlp of \(app) for \(layer) says nothing about \(absent.joined(separator: ", ")): not allowed")
             }
         // What is short of an offline limit the controller says.
-        case .auth, .config, .secureServices, .logLevel, .unreadable: break
+        case .secureServices(let value):
+            if value.autoLock != nil, value.passcode?.isRequired != true {
+                warn("secure-services of \(app) for \(layer): autoLock does nothing where no passcode is required")
+            }
+        case .auth, .config, .logLevel, .unreadable: break
         }
     }
 }

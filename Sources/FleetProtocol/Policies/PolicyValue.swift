@@ -63,7 +63,6 @@ package enum PolicyValue: Hashable, Sendable {
         case (.dragAndDrop(let old), .dragAndDrop(let new)): old.rawValue > new.rawValue
         case (.secureServices(let old), .secureServices(let new)):
             !old.isLocked && new.isLocked && !SecureServicesValue.Offline.loosens(old.offline, new.offline)
-                && (old.passcode?.isRequired != true || old.passcode == new.passcode)
         case (.logLevel(let old), .logLevel(let new)): old > new
         default: false
         }

@@ -51,6 +51,7 @@ extension Machine {
         case .codeChecked: "codeChecked"
         case .passcodeChecked(_, .wrong): "passcode is wrong"
         case .passcodeChecked(_, .right): "passcode is right"
+        case .passcodeChecked(_, .unknown): "passcode is not compared"
         case .displayed: "displayed"
         case .tick: "tick"
         case .stopping: "stopping"

@@ -5,13 +5,12 @@ import FleetProtocol
 struct PasscodeWatch {
     /// The passcode that was entered last on this run, and when an app was used last since, by the running time.
     private(set) var entered: (text: String, usedAt: Int64)?
-    /// Nobody has used an app for so long since, in milliseconds, at most.
-    private(set) var longestPause: Int64 = 0
     /// No entry is looked at before.
     private(set) var waitsUntil: Int64 = 0
     private(set) var isEnteredNow = false
     private(set) var wrongNow: Int64 = 0
     private var isNew = true
+    private var isLockedSince = false
     private var wrong: Int64
 
     init(wrong: Int64) { self.wrong = wrong }
@@ -28,14 +27,16 @@ struct PasscodeWatch {
         (isEnteredNow, wrongNow) = (false, 0)
         if isNew { wait(from: running) }
         isNew = false
-        if let entered { longestPause = max(longestPause, running - entered.usedAt) }
     }
 
-    mutating func locked() { entered = nil }
+    mutating func locked() { (entered, isLockedSince) = (nil, true) }
+
+    /// An entry is looked at: what is locked from now on stays so, however that ends.
+    mutating func isCompared() { isLockedSince = false }
 
     mutating func wasRight(_ text: String, at running: Int64) {
-        (entered, longestPause, isEnteredNow, wrong) = ((text, running), 0, true, 0)
-        waitsUntil = 0
+        entered = isLockedSince ? nil : (text, running)
+        (isEnteredNow, wrong, waitsUntil) = (true, 0, 0)
     }
 
     mutating func wasWrong(of stored: Int64, at running: Int64) {
@@ -111,6 +112,9 @@ extension Machine {
         if let app = core.state.apps.values.first(where: \.asksForPasscode) {
             world.fail(.passcodes, "\(name): the passcode is forgotten, and \(app.id) asks for it")
         }
+        if !core.state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false }) {
+            world.fail(.passcodes, "\(name): the passcode is forgotten, and no document says so")
+        }
     }
 
     /// The laws of one moment. The records of before are still those that are watched.
@@ -121,10 +125,9 @@ extension Machine {
             switch event {
             case .frame(_, .passcode(.lock)): watch.passcode.locked()
             case .frame(let link, .used):
-                guard let app = watch.links[link.number], watch.records[app]?.availability == .available else {
-                    continue
+                if let app = watch.links[link.number].flatMap({ watch.records[$0] }), keepsOpen(app) {
+                    watch.passcode.used(at: running)
                 }
-                watch.passcode.used(at: running)
             case .passcodeChecked(let check, .right):
                 switch person.asked[check.link.number] {
                 case .enter(let text), .set(let text, _): watch.passcode.wasRight(text, at: running)
@@ -134,7 +137,9 @@ extension Machine {
             default: break
             }
         }
-        for case .checkPasscode(_, _, .some, _) in effects where running < watch.passcode.waitsUntil {
+        for case .checkPasscode(_, _, let hash, _) in effects {
+            watch.passcode.isCompared()
+            guard hash != nil, running < watch.passcode.waitsUntil else { continue }
             world.fail(
                 .passcodes, "\(name): a passcode is looked at \(watch.passcode.waitsUntil - running) ms too early")
         }
@@ -143,10 +148,16 @@ extension Machine {
             if app.asksForPasscode, app.availability == .available { checkMayBeOpen(app, isTick: isTick, at: running) }
             if let old = watch.records[app.id] {
                 checkAttempts(app, was: old)
+                checkWipe(app, was: old)
                 checkOpening(app, was: old)
                 checkRelease(app, was: old, core)
             }
         }
+    }
+
+    /// Whether the use of an app keeps others open. One that its policy locks beside is open by the passcode, or not.
+    private func keepsOpen(_ app: AppRecord) -> Bool {
+        app.authState == .authorized && (!app.asksForPasscode || app.isLocked || app.availability == .available)
     }
 
     /// An app that asks for the passcode has secure services only when that was entered, and not too long ago.
@@ -168,10 +179,10 @@ extension Machine {
     /// Wrong entries are counted, and have their consequence, no sooner and no later than the policy says.
     private func checkAttempts(_ app: AppRecord, was old: AppRecord) {
         guard watch.isAlone, let passcode = old.secureServices.passcode, passcode.isRequired else { return }
-        let counts = old.latch == nil && old.passcodeLock == nil
+        let counts = old.latch == nil && old.passcodeLock == nil && !old.isWipeDue
         let expected = watch.passcode.isEnteredNow ? 0 : old.wrongPasscodes + (counts ? watch.passcode.wrongNow : 0)
         let isDue = counts && watch.passcode.wrongNow > 0 && passcode.maxAttempts.map { expected >= $0 } ?? false
-        let isWiped = app.latch?.reason == .passcodeAttempts && old.latch == nil
+        let isWiped = app.isWipeDue && !old.isWipeDue
         let isLocked = app.passcodeLock != nil && old.passcodeLock == nil
         if isWiped != (isDue && passcode.then == .wipe) || isLocked != (isDue && passcode.then != .wipe) {
             world.fail(
@@ -179,15 +190,29 @@ extension Machine {
                 "\(name)/\(app.id): \(expected) wrong passcodes of \(passcode.maxAttempts ?? 0), and it is"
                     + " \(isWiped ? "wiped" : isLocked ? "locked" : "neither wiped nor locked")")
         }
-        if !isDue, app.wrongPasscodes != expected {
+        if app.wrongPasscodes != (isDue ? 0 : expected) {
             world.fail(
                 .passcodes, "\(name)/\(app.id): \(expected) wrong passcodes, and \(app.wrongPasscodes) are counted")
         }
     }
 
+    /// A wipe is carried out when it is stored that it is due, and by then the app has nothing.
+    private func checkWipe(_ app: AppRecord, was old: AppRecord) {
+        if app.isWipeDue, app.availability == .available {
+            world.fail(.erased, "\(name)/\(app.id): it is to be wiped, and has secure services")
+        }
+        if old.isWipeDue, !app.isWipeDue, app.latch == nil {
+            world.fail(.erased, "\(name)/\(app.id): it was to be wiped, and is not")
+        }
+        let isWiped = app.latch?.reason == .passcodeAttempts && old.latch?.reason != .passcodeAttempts
+        if isWiped, disk.state.apps[app.id]?.isWipeDue != true {
+            world.fail(.passcodes, "\(name)/\(app.id): it is wiped for wrong passcodes, and that was not due")
+        }
+    }
+
     /// What the passcode opens is open when it was right, and not before.
     private func checkOpening(_ app: AppRecord, was old: AppRecord) {
-        let mayBeOpen = app.authState == .authorized && app.hasKeys && !app.isLocked
+        let mayBeOpen = app.authState == .authorized && app.hasKeys && !app.isLocked && !app.isWipeDue
         guard app.asksForPasscode, mayBeOpen else { return }
         let isOpen = app.availability == .available
         if watch.isAlone, watch.passcode.isEnteredNow, !isOpen,

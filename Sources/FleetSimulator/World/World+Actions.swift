@@ -289,7 +289,9 @@ extension World {
             case 1: value.isLocked = true
             // Longer than most worlds last, and less than somebody may set a clock ahead.
             case 2: value.offline = .init(blockAfter: 3_000)
-            case 3: value.offline = .init(blockAfter: 90)
+            case 3:
+                value.offline = .init(blockAfter: 90)
+                value.passcode = .init(isRequired: false)
             case 4: value.offline = .init(blockAfter: 80, wipeAfter: 150)
             case 5: value.offline = .init(wipeAfter: 100)
             default: break

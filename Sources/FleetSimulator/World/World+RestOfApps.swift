@@ -59,6 +59,7 @@ extension World {
         if record.authState == .retired, machine.disk.keys[app.id] != nil {
             fail(.erased, "\(app.name) is retired and has keys")
         }
+        if record.isWipeDue { fail(.ends, "\(app.name) is still to be wiped") }
         if record.hasKeys != (machine.disk.keys[app.id] != nil) {
             fail(.erased, "\(app.name): its record says keys \(record.hasKeys), and that is not so")
         }

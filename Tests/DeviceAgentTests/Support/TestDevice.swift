@@ -36,6 +36,8 @@ struct TestDevice {
     var sent: [LinkID: [AgentFrame]] = [:]
     /// Whether the agent comes to comparing a passcode.
     var arePasscodesChecked = true
+    /// The last passcode that was to be compared.
+    private(set) var check: PasscodeCheck?
     /// Whether the store is compared with the core after every event.
     var comparesStore = true
     private var links: Int64 = 0
@@ -194,6 +196,7 @@ struct TestDevice {
         case .checkCode(let check, let text, let code):
             events.append(.codeChecked(check, isRight: code.matches(text)))
         case .checkPasscode(let check, let text, let hash, let new):
+            self.check = check
             guard arePasscodesChecked else { break }
             let isRight = hash.map { $0 == text.map(Self.hash) } ?? true
             events.append(.passcodeChecked(check, isRight ? .right(new: new.map(Self.hash)) : .wrong))
