@@ -125,7 +125,9 @@ extension Machine {
             switch event {
             case .frame(_, .passcode(.lock)): watch.passcode.locked()
             case .frame(let link, .used):
-                if let app = watch.links[link.number].flatMap({ watch.records[$0] }), keepsOpen(app) {
+                guard let app = watch.links[link.number] else { continue }
+                // More may have happened in this moment: before it, and behind it.
+                if [watch.records[app], core.state.apps[app]].contains(where: { $0.map(keepsOpen) ?? false }) {
                     watch.passcode.used(at: running)
                 }
             case .passcodeChecked(let check, .right):

@@ -26,7 +26,7 @@ extension Machine {
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
         for was in disk.state.apps.values {
             let id = was.id
-            guard let now = core.state.apps[id], !isLimited else { continue }
+            guard let now = core.state.apps[id], !isLimited, !was.isWipeDue else { continue }
             for policy in Policy.allCases where policy != .logLevel && was[policy].value != now[policy].value {
                 world.fail(
                     .continues,
