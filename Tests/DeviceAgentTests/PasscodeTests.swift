@@ -198,6 +198,10 @@ struct PasscodeTests {
         try device.ask(notes) { $0.autoLock = 300 }
         let other = try device.launch(notes)
         try device.answer(other)
+        for app in [link, other, third] {
+            let told = device.sent[app]?.last { if case .autoLock = $0 { true } else { false } }
+            #expect(told == .autoLock(60), "the shortest time, for all of them")
+        }
         try device.ask(.set(new: "2468", current: nil))
         try device.wait(59)
         try device.handle(.frame(other, .used))
@@ -221,7 +225,7 @@ struct PasscodeTests {
         try device.wait(99)
         #expect(try device.status(notes).secureServices == .available)
         // The timer comes late: what counts is when the app was used.
-        device.now.uptime += 2_000
+        device.now.uptime += 1_000
         try device.handle(.frame(other, .used))
         #expect(try device.status(notes).secureServices == .unavailable)
         #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
@@ -308,6 +312,14 @@ struct PasscodeTests {
         try device.wait(900)
         #expect(try device.ask(.enter("1"))?.left == 1)
         #expect(device.core.state.apps[mail]?.passcodeLock == nil)
+        // A right one counts also for an app that does not ask at that time.
+        try device.apply(.all, mail, .secureServices, .tombstone)
+        try device.ask(notes)
+        try device.launch(notes)
+        try device.wait(900)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        try device.ask(mail) { $0.passcode?.maxAttempts = 2 }
+        #expect(try device.ask(.enter("1"))?.left == 1)
     }
 
     @Test("a passcode is what its hash is of, and no two hashes of it are the same")

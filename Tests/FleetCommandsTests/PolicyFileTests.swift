@@ -39,7 +39,7 @@ struct PolicyFileTests {
                   auth: {state: authorized, message: ""}
                   dlp: {openIn: {policy: whitelist, apps: [com.example.notes]}, openFrom: {policy: authorized}, pasteboard: secureCopy, print: unauthorized, dragAndDrop: appConnectApps}
                   config: {server: "https://mail.example.com", theme: dark}
-                  secure-services: {passcode: {required: false}, autoLock: 5m, offline: {blockAfter: 12h, wipeAfter: 90d}}
+                  secure-services: {passcode: {required: true, minLength: 6}, autoLock: 5m, offline: {blockAfter: 12h, wipeAfter: 90d}}
                   log-level: {level: info}
                 """)
         #expect(file.changes.map(\.aspect) == Aspect.allCases)
@@ -49,6 +49,7 @@ struct PolicyFileTests {
             Issue.record("no secure services")
             return
         }
+        #expect(services.passcode?.isRequired == true && services.passcode?.minLength == 6)
         #expect(services.autoLock == 300)
         #expect(services.offline == .init(blockAfter: 43_200, wipeAfter: 7_776_000))
         #expect(file.changes[2].value.content == .config(["server": "https://mail.example.com", "theme": "dark"]))
@@ -266,11 +267,13 @@ struct PolicyFileTests {
         let file = try Self.read(
             Self.head
                 + "  auth: {state: retired}\n  dlp: {print: authorized}\n"
+                + "  secure-services: {passcode: {required: false}, autoLock: 5m}\n"
         )
         #expect(
             file.warnings.map(\.description) == [
                 "p.yaml:5:3: retires com.example.mail for all: its keys there are destroyed, and no other layer shields a device from it",
                 "p.yaml:6:3: dlp of com.example.mail for all says nothing about openIn, openFrom, pasteboard, dragAndDrop: not allowed",
+                "p.yaml:7:3: secure-services of com.example.mail for all: autoLock does nothing where no passcode is required",
             ])
     }
 
