@@ -35,7 +35,7 @@ struct PasscodeEntry: Sendable {
     var strength: PasscodeStrength?
     /// The running time at which a person last used an app, or entered the passcode.
     var usedAt: Int64 = 0
-    /// Apps that nobody has used an app for as long as their policy allows: the passcode has to be entered for them.
+    /// Apps that have locked because nobody used one: for them the passcode has to be entered again.
     var idle: Set<AppID> = []
     /// The running time before which no entry is looked at.
     var waitsUntil: Int64 = 0
@@ -187,7 +187,7 @@ extension DeviceCore {
 
     // MARK: Apps
 
-    /// Opens or locks an app by what was entered, and when an app was last used.
+    /// Opens or locks an app by what was entered, and by when one was used last.
     mutating func settlePasscode(_ app: inout AppRecord) {
         let isEntered = isPasscodeEntered(for: app)
         if app.isPasscodeEntered != isEntered { app.isPasscodeEntered = isEntered }

@@ -86,14 +86,19 @@ extension DeviceCore {
         noteAutoLock(of: app)
         let isLocked = app.isLocked
         if isLocked != wasLocked { keep(isLocked ? .locked : .unlocked, of: id, at: now) }
-        let wipe = app.isWipeDue ? state.running.total : nil
-        deadlines[id] = [levelDeadline(of: app), offlineDeadline(of: app), autoLockDeadline(of: app), wipe]
-            .compactMap(\.self).min()
+        deadlines[id] = earlier(
+            earlier(levelDeadline(of: app), offlineDeadline(of: app)),
+            earlier(autoLockDeadline(of: app), app.isWipeDue ? state.running.total : nil))
         let isChanged = app.authState != authState
         batch.settledApps.insert(id)
         if app.isTouched { changed(id) }
         state.apps[id] = app
         return isChanged
+    }
+
+    private func earlier(_ one: Int64?, _ other: Int64?) -> Int64? {
+        guard let one, let other else { return one ?? other }
+        return min(one, other)
     }
 
     /// Puts a decision in force if it may be, and returns whether it is.

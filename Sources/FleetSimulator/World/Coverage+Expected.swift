@@ -31,6 +31,10 @@ extension Coverage {
                 "linkClosed",
                 "registrationRefused", "codeChecked", "displayed", "tick", "stopping",
             ], names(Phase.allCases))
+        + each(
+            "device event",
+            ["enter passcode", "set passcode", "lock", "used", "passcode is right", "passcode is wrong"],
+            names([.certain]))
         + each("device event", ["connected"], names([.beforeFirst]))
         + each("device event", ["disconnected"], names([.away]))
         + each("device event", ["subscribed"], names([.beforeFirst, .fetching]))
@@ -50,14 +54,15 @@ extension Coverage {
             "destroyKeys", "createKeys", "store", "subscribe", "unsubscribe", "publish a device's presence",
             "publish barrier", "publish event", "publish log-level", "report", "reconnect", "send welcome",
             "send refused", "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "send keys",
-            "send no keys", "close", "display", "checkCode",
+            "send no keys", "close", "display", "checkCode", "checkPasscode", "send autoLock", "send passcode done",
+            "send passcode wrong",
         ], [""])
 
     private static let stored = each(
         "device store",
         [
-            "started", "trust", "groups", "clock", "document", "tombstone", "mark", "app", "event", "dropEvents",
-            "dropEvent",
+            "started", "trust", "groups", "clock", "document", "tombstone", "mark", "app", "passcode", "event",
+            "dropEvents", "dropEvent",
         ], [""])
 
     private static let outcomes =
