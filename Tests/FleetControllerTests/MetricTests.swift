@@ -162,7 +162,9 @@ struct MetricTests {
         for _ in 0..<200 { metric.add(1, ["text": String(repeating: "x", count: 100_000)]) }
         metric.add(1, ["text": "end"])
         let long = metric
-        let server = try await MetricsServer(at: MetricsAddress("0"), token: "token", patience: .seconds(600)) { [long] }
+        let server = try await MetricsServer(at: MetricsAddress("0"), token: "token", patience: .seconds(600)) {
+            [long]
+        }
         let place = try #require(server.address)
         try await withFixture { fixture in
             let serving = Task { try await server.run() }  // ended below
