@@ -49,7 +49,10 @@ struct Conversation {
     }
 
     /// It has other keys than before, which it is told of.
-    mutating func renewed() { settled[.availability] = nil }
+    mutating func renewed() {
+        settled[.availability] = nil
+        newest[.availability] = nil
+    }
 
     /// The agent has stored that it sends something, and died before it did: what the app says of earlier ones does not
     /// count any more.
