@@ -322,6 +322,13 @@ struct PasscodeTests {
         #expect(try device.ask(.enter("1"))?.left == 1)
     }
 
+    @Test("no passcode is empty", arguments: [#""do":"enter","passcode":"""#, #""do":"set","new":"""#])
+    func empty(_ members: String) {
+        #expect(throws: FleetProtocolError.self) {
+            try AppFrame(json: Array(#"{"type":"passcode",\#(members)}"#.utf8), limit: 4_096)
+        }
+    }
+
     @Test("a passcode is what its hash is of, and no two hashes of it are the same")
     func hashes() throws {
         let (one, other) = (try CodeHash(of: "pässcode 1"), try CodeHash(of: "pässcode 1"))

@@ -100,6 +100,9 @@ extension AppFrame: JSONCodable {
         }
 
         private func passcodeRequest() throws -> PasscodeRequest {
+            for (name, text) in [("passcode", passcode), ("new", new)] where text?.isEmpty == true {
+                throw FleetProtocolError(.value, "a passcode has one character at least", at: name)
+            }
             switch try required(request, "do") {
             case "enter": return .enter(try required(passcode, "passcode"))
             case "set": return .set(new: try required(new, "new"), current: passcode)
