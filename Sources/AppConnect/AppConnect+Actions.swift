@@ -19,26 +19,7 @@ extension AppConnect {
     /// - Returns: Whether it was shown; false also before ready, after stop, without an agent, and after half a minute
     ///   without an answer.
     public func displayMessage(_ text: String) async -> Bool {
-        await withCheckedContinuation { continuation in
-            let (id, aftermath) = state.withLock { state in
-                let (id, effects) = state.session.display(text)
-                if let id { state.displays[id] = continuation }
-                return (id, state.take(effects))
-            }
-            finish(aftermath)
-            guard let id else { return continuation.resume(returning: false) }
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.displayTime) { [self] in giveUp(display: id) }
-        }
-    }
-
-    private static let displayTime = DispatchTimeInterval.seconds(30)
-
-    private func giveUp(display id: Int64) {
-        let continuation = state.withLock { state in
-            state.session.forgetDisplay(id)
-            return state.displays.removeValue(forKey: id)
-        }
-        continuation?.resume(returning: false)
+        await ask { $0.display(text) } == .done(true)
     }
 
     /// Says that a person uses the app: call it for each touch or key, from any thread. Where the fleet asks for a passcode

@@ -25,7 +25,7 @@ extension AppConnect {
         /// The thread on which a callback runs.
         var callThread: pthread_t?
         private var callWaiters: [DispatchSemaphore] = []
-        var displays: [Int64: CheckedContinuation<Bool, Never>] = [:]
+        var questions: [Int64: CheckedContinuation<AppSession.Answer, Never>] = [:]
 
         /// An agent that reads nothing while so much is written is as good as gone.
         static let maximumOutbox = 1 << 20
@@ -59,9 +59,9 @@ extension AppConnect {
                     guard !isDrainDue, environment != nil else { continue }
                     isDrainDue = true
                     aftermath.hasCalls = true
-                case .displayed(let id, let isOK):
-                    if let continuation = displays.removeValue(forKey: id) {
-                        aftermath.answers.append((continuation, isOK))
+                case .answered(let id, let answer):
+                    if let continuation = questions.removeValue(forKey: id) {
+                        aftermath.answers.append((continuation, answer))
                     }
                 }
             }
@@ -88,7 +88,7 @@ extension AppConnect {
         let environment: Environment?
         var mustWake = false
         var hasCalls = false
-        var answers: [(CheckedContinuation<Bool, Never>, Bool)] = []
+        var answers: [(CheckedContinuation<AppSession.Answer, Never>, AppSession.Answer)] = []
     }
 
     /// What is made at start and stays.
@@ -98,6 +98,7 @@ extension AppConnect {
         let socket: String
         let logger: Logger
         let logFile: LogFile?
+        let pasteboard: (any DevicePasteboard)?
         let connectionChanged: (@Sendable (ConnectionState) -> Void)?
         let without: Set<Callback>
         let wake: WakePipe
@@ -108,6 +109,7 @@ extension AppConnect {
             socket = options.socket
             logger = options.logger ?? AppConnect.defaultLogger
             logFile = try options.logFile.map { try LogFile(path: $0) }
+            pasteboard = options.pasteboard
             connectionChanged = options.connectionChanged
             without = options.without
             wake = try WakePipe()
@@ -136,6 +138,6 @@ extension AppConnect {
     func finish(_ aftermath: Aftermath) {
         if aftermath.mustWake { aftermath.environment?.wake.wake() }
         if aftermath.hasCalls, let queue = aftermath.environment?.queue { drainLater(on: queue) }
-        for (continuation, isOK) in aftermath.answers { continuation.resume(returning: isOK) }
+        for (continuation, answer) in aftermath.answers { continuation.resume(returning: answer) }
     }
 }

@@ -8,6 +8,7 @@ public struct AppConnectError: Error, Hashable, Sendable, CustomStringConvertibl
             case neverDelivered, unsupportedAuth
             case notAllowed, inUse, version, invalid, tooMany
             case unreachable, badFrame
+            case invalidContent
         }
         let raw: Raw
 
@@ -45,6 +46,8 @@ public struct AppConnectError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let unreachable = Code(raw: .unreachable)
         /// The library did not understand the agent.
         public static let badFrame = Code(raw: .badFrame)
+        /// What is to be copied is too large, or its type cannot be used.
+        public static let invalidContent = Code(raw: .invalidContent)
     }
 
     /// The kind of mistake.

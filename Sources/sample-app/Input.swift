@@ -4,7 +4,8 @@ import FleetProtocol
 /// The commands on standard input, one a line.
 enum Input {
     static let usage = [
-        "  copy                          ask whether something may be copied",
+        "  copy [TEXT]                   copy TEXT; without it, ask whether something may be copied",
+        "  paste                         print what was copied last",
         "  open-in APP                   … a document go to APP",
         "  open-url URL [APP]            … a URL be handed out",
         "  open-from APP                 … a document come from APP",
@@ -28,7 +29,10 @@ enum Input {
         let rest = words.count > 1 ? words[1] : ""
         do {
             switch command {
-            case "copy": request("copy", try app.requestCopy())
+            case "copy" where rest.isEmpty: request("copy", try app.requestCopy())
+            case "copy":
+                later { Output.write("copied", ["ok": .bool(try await app.copy(PasteboardContent(text: rest)))]) }
+            case "paste": later { Output.write(pasted: try await app.paste()) }
             case "open-in": request("openIn", try app.requestOpenIn(try AppID(checking: rest)))
             case "open-url":
                 let parts = rest.split(separator: " ", maxSplits: 1).map(String.init)
@@ -39,8 +43,7 @@ enum Input {
             case "drag": request("dragAndDrop", try app.requestDragAndDrop(to: try AppID(checking: rest)))
             case "properties": Output.write(propertiesOf: app)
             case "display":
-                // Nobody waits for it: its line comes when the answer does.
-                Task { Output.write("displayed", ["ok": .bool(await app.displayMessage(rest))]) }
+                later { Output.write("displayed", ["ok": .bool(await app.displayMessage(rest))]) }
             case "retire":
                 try app.retire()
                 Output.write("retired")
@@ -59,6 +62,13 @@ enum Input {
             }
         } catch {
             Output.write(error: error)
+        }
+    }
+
+    /// Nobody waits for it: its line comes when the answer does.
+    private static func later(_ action: @escaping @Sendable () async throws -> Void) {
+        Task {
+            do { try await action() } catch { Output.write(error: error) }
         }
     }
 

@@ -35,6 +35,10 @@ enum Output {
         }
     }
 
+    static func write(pasted content: PasteboardContent?) {
+        write("pasted", ["type": content.map { .string($0.type) }, "text": content?.text.map { .string($0) }])
+    }
+
     static func write(error: any Error) {
         if let error = error as? AppConnectError {
             write("error", ["code": .string(error.name), "message": .string(error.message)])

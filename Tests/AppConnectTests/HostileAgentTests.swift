@@ -41,7 +41,8 @@ struct HostileAgentTests {
     func types() {
         let frames: [AgentFrame] = [
             .welcome(agent: "a", device: Session.device), .refused(.inUse, message: ""), .ready(.initial),
-            .deliver(number: 1, .managed(.managed)), .displayed(id: 1, true), .activity(isActive: true),
+            .deliver(number: 1, .managed(.managed)), .displayed(id: 1, true), .copied(id: 1, true), .pasted(id: 1, nil),
+            .activity(isActive: true),
             .codeResult(true), .kept(1), .keys(nil), .autoLock(60), .passcodeResult(PasscodeResult(.wrong, wait: 5)),
         ]
         let types = frames.compactMap { try? JSONValue(json: $0.json, limit: Link.maximumLine)["type"]?.stringValue }

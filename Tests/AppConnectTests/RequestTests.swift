@@ -19,7 +19,8 @@ struct RequestTests {
         arguments: [
             (DataRequest.copy, PolicyValue.pasteboard(.unauthorized), false),
             (.copy, .pasteboard(.authorized), true),
-            (.copy, .pasteboard(.secureCopy), true),
+            // What is confined goes another way, see PasteboardTests.
+            (.copy, .pasteboard(.secureCopy), false),
             (.openIn(notes), .openIn(.unauthorized, whitelist: [notes]), false),
             (.openIn(notes), .openIn(.authorized, whitelist: []), true),
             (.openIn(notes), .openIn(.whitelist, whitelist: [notes]), true),
@@ -35,7 +36,8 @@ struct RequestTests {
             (.print, .print(.authorized), true),
             (.dragAndDrop(notes), .dragAndDrop(.notAllowed), false),
             (.dragAndDrop(Session.app), .dragAndDrop(.notAllowed), true),
-            (.dragAndDrop(notes), .dragAndDrop(.appConnectApps), false),
+            (.dragAndDrop(notes), .dragAndDrop(.appConnectApps, apps: [other]), false),
+            (.dragAndDrop(notes), .dragAndDrop(.appConnectApps, apps: [notes, other]), true),
             (.dragAndDrop(notes), .dragAndDrop(.allApps), true),
         ])
     func allowed(_ request: DataRequest, _ value: PolicyValue, _ isAllowed: Bool) {

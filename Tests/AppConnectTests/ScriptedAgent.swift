@@ -36,7 +36,8 @@ final class ScriptedAgent {
     func welcome() throws -> (Peer, Registration) {
         let peer = try accept()
         guard case .register(let registration) = try peer.next() else { throw TestFailure("no registration") }
-        try peer.send(.welcome(agent: "scripted/1", device: DeviceID(unchecked: "till-0042")))
+        try peer.send(
+            .welcome(agent: "scripted/1", device: DeviceID(unchecked: "till-0042"), hasPasteboard: true))
         return (peer, registration)
     }
 

@@ -29,13 +29,13 @@ struct Session {
     }
 
     /// With an agent that has stored so much of what this launch asked for; nil is one that does not count.
-    mutating func connect(welcome: Bool = true, kept: Int64? = 0) {
+    mutating func connect(welcome: Bool = true, kept: Int64? = 0, hasPasteboard: Bool = true) {
         effects += session.connected()
-        if welcome { self.welcome(kept: kept) }
+        if welcome { self.welcome(kept: kept, hasPasteboard: hasPasteboard) }
     }
 
-    mutating func welcome(kept: Int64? = 0) {
-        receive(.welcome(agent: "fleet-agent/1", device: Self.device, kept: kept))
+    mutating func welcome(kept: Int64? = 0, hasPasteboard: Bool = true) {
+        receive(.welcome(agent: "fleet-agent/1", device: Self.device, kept: kept, hasPasteboard: hasPasteboard))
     }
 
     mutating func lose() { effects += session.lost(Self.lost) }

@@ -258,7 +258,7 @@ struct DeliveryTests {
                 acknowledgements: [Acknowledgement(delivery: number, policy: .config, state: .applied)]))
         #expect(
             device.frames == [
-                .welcome(agent: "fleet-agent/test", device: device.device, kept: 0), .keys(nil),
+                .welcome(agent: "fleet-agent/test", device: device.device, kept: 0, hasPasteboard: true), .keys(nil),
             ])
         #expect(try device.status(mail)[.config].attempt.outcome == .applied)
     }

@@ -315,4 +315,22 @@ struct LayerTests {
         try device.apply(.all, notes, .auth, .auth(.authorized))
         #expect(try device.answer(link).contains(.policy(.openIn(.whitelist, whitelist: [notes]), reason: .none)))
     }
+
+    @Test("an app that may drag to all authorized ones is told which these are, and each change of it")
+    func dragToAppConnectApps() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.launch(notes)
+        var dlp = DLP()
+        dlp.dragAndDrop = .appConnectApps
+        try device.apply(.all, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        #expect(try device.answer(link).contains(.policy(.dragAndDrop(.appConnectApps, apps: []), reason: .none)))
+        try device.apply(.all, notes, .auth, .auth(.authorized))
+        #expect(
+            try device.answer(link).contains(.policy(.dragAndDrop(.appConnectApps, apps: [notes]), reason: .none)))
+        #expect(try device.status(mail)[.dragAndDrop].attempt.outcome == .applied)
+        try device.apply(.all, notes, .auth, .auth(.retired))
+        #expect(try device.answer(link) == [.policy(.dragAndDrop(.appConnectApps, apps: []), reason: .none)])
+    }
 }

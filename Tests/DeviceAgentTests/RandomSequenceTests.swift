@@ -184,7 +184,7 @@ private struct World {
                     using: &generator) ?? .authorized
             dlp.print = chance(50) ? .authorized : .unauthorized
             dlp.pasteboard = chance(50) ? .secureCopy : .authorized
-            dlp.dragAndDrop = chance(50) ? .allApps : .notAllowed
+            dlp.dragAndDrop = chance(50) ? .allApps : chance(50) ? .appConnectApps : .notAllowed
             return .aspect(DesiredValue(.dlp(dlp)))
         case .secureServices:
             var value = SecureServicesValue()
@@ -342,7 +342,8 @@ private struct Resolver {
         case (.openFrom, .dlp): return found(.openFrom(.unauthorized, whitelist: []))
         case (.pasteboard, .dlp(let dlp)): return found(.pasteboard(dlp.pasteboard))
         case (.print, .dlp(let dlp)): return found(.print(dlp.print))
-        case (.dragAndDrop, .dlp(let dlp)): return found(.dragAndDrop(dlp.dragAndDrop))
+        case (.dragAndDrop, .dlp(let dlp)):
+            return found(.dragAndDrop(dlp.dragAndDrop, apps: dlp.dragAndDrop == .appConnectApps ? authorized : []))
         default:
             // Whatever had a time to live is over by now.
             let lasting = documents.lazy.compactMap { document -> LogLevel? in

@@ -26,7 +26,9 @@ struct RequestTests {
         try device.restart()
         device.frames = []
         link = try device.launch(mail, install: install, launch: launch, resume: .init())
-        #expect(device.frames.first == .welcome(agent: "fleet-agent/test", device: device.device, kept: 2))
+        #expect(
+            device.frames.first
+                == .welcome(agent: "fleet-agent/test", device: device.device, kept: 2, hasPasteboard: true))
         for number in [1, 2, 3] as [Int64] { try device.handle(.frame(link, attempt(number))) }
         #expect(blocked(device) == ["1", "2", "3"])
         #expect(device.frames.contains(.kept(3)))

@@ -33,6 +33,7 @@ struct FaultTests {
         .agesIgnored: 10_000, .noncesNotSaid: 10_651, .noncesNotAnswered: 10_651,
         .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 31, .doubtNotTold: 5,
         .answersConfused: 5,
+        .pasteboardNotConfined: 1, .copiesNotAnswered: 1,
         .wrongPasscodesTaken: 1, .passcodesNotCounted: 1, .passcodesNotAnswered: 1,
         .groupsStillHeard: 48, .plansCarriedOut: 1, .guardLearnsNothing: 23, .guardKeepsGroups: 168,
     ]
@@ -40,6 +41,7 @@ struct FaultTests {
     /// What the schedules of a fault are about.
     static let themes: [Fault: Schedule.Theme] = [
         .longDeletedKept: .away, .wakesNotRepeated: .restore, .keysNotRenewed: .retiring,
+        .pasteboardNotConfined: .pasteboards, .copiesNotAnswered: .pasteboards,
         .wrongPasscodesTaken: .passcodes, .passcodesNotCounted: .passcodes, .passcodesNotAnswered: .passcodes,
     ]
 

@@ -4,12 +4,14 @@ package import FleetProtocol
 extension AppSession {
     package mutating func received(_ frame: AgentFrame) -> [Effect] {
         if isStopped {
-            guard isParting, case .welcome(let agent, let device, let kept) = frame else { return [] }
+            guard isParting, case .welcome(let agent, let device, let kept, _) = frame else { return [] }
             welcomed(by: agent, device, kept)
             return flush()
         }
         switch frame {
-        case .welcome(let agent, let device, let kept): welcomed(by: agent, device, kept)
+        case .welcome(let agent, let device, let kept, let hasPasteboard):
+            self.hasPasteboard = hasPasteboard
+            welcomed(by: agent, device, kept)
         case .kept(let number): confirmRequests(through: number)
         case .refused(let refusal, let message):
             // Another process is the app now, or this one may not be it any more.
@@ -17,8 +19,8 @@ extension AppSession {
             effects.append(.disconnect(AppConnectError(refusal.code, message)))
         case .ready(let properties): receivedReady(properties)
         case .deliver(let number, let delivery): receivedDelivery(number, delivery, problem: nil)
-        case .displayed(let id, let isOK):
-            if displays.remove(id) != nil { effects.append(.displayed(id: id, isOK)) }
+        case .displayed(let id, let isDone), .copied(let id, let isDone): answered(id, .done(isDone))
+        case .pasted(let id, let item): answered(id, .pasted(item))
         case .activity(let isActive): receivedActivity(isActive)
         case .keys(let keys): received(keys)
         case .autoLock(let after): autoLock = after
@@ -58,6 +60,10 @@ extension AppSession {
         }
         for frame in held { effects.append(.send(frame)) }
         held = []
+    }
+
+    private mutating func answered(_ question: Int64, _ answer: Answer) {
+        if questions.remove(question) != nil { effects.append(.answered(id: question, answer)) }
     }
 
     private mutating func receivedReady(_ properties: AppProperties) {

@@ -65,15 +65,21 @@ extension AppSession {
         return (false, flush())
     }
 
-    /// The id under which `displayed` will come; nil when there is no agent to ask.
+    /// The id under which the answer will come; nil when there is no agent to ask.
     package mutating func display(_ text: String) -> (Int64?, [Effect]) {
         guard phase == .ready, connection == .open else { return (nil, []) }
-        lastDisplay += 1
-        displays.insert(lastDisplay)
-        effects.append(.send(.display(id: lastDisplay, text: Text.printable(text, limit: Link.maximumText))))
-        return (lastDisplay, flush())
+        let id = inquire { .display(id: $0, text: Text.printable(text, limit: Link.maximumText)) }
+        return (id, flush())
+    }
+
+    /// Asks the agent under a new id.
+    mutating func inquire(_ frame: (_ id: Int64) -> AppFrame) -> Int64 {
+        lastQuestion += 1
+        questions.insert(lastQuestion)
+        effects.append(.send(frame(lastQuestion)))
+        return lastQuestion
     }
 
     /// Nobody waits for that answer any longer.
-    mutating func forgetDisplay(_ id: Int64) { displays.remove(id) }
+    mutating func forgetQuestion(_ id: Int64) { questions.remove(id) }
 }

@@ -30,8 +30,8 @@ package struct AppSession: Sendable {
         case close
         /// There may be something for ``AppSession/next(for:)``.
         case callsWaiting
-        /// The answer to `display`.
-        case displayed(id: Int64, Bool)
+        /// What the app has waited for under this id.
+        case answered(id: Int64, Answer)
     }
 
     /// What runs on the delegate's queue.
@@ -41,6 +41,14 @@ package struct AppSession: Sendable {
         case changed(number: Int64, Delivery)
         case attempted(Attempt)
         case activity(isActive: Bool)
+    }
+
+    /// What comes of a question to the agent.
+    package enum Answer: Hashable, Sendable {
+        case done(Bool)
+        case pasted(PasteboardItem?)
+        /// The connection ended before it came.
+        case none
     }
 
     /// A delivery that the delegate, or the library for it, has taken.
@@ -90,8 +98,11 @@ package struct AppSession: Sendable {
     var doesAgentCount = false
     /// What is written as soon as the agent has welcomed the app.
     var held: [AppFrame] = []
-    var displays: Set<Int64> = []
-    var lastDisplay: Int64 = 0
+    /// The agent of this connection keeps what is copied.
+    var hasPasteboard = false
+    /// What the app waits for.
+    var questions: Set<Int64> = []
+    var lastQuestion: Int64 = 0
     var effects: [Effect] = []
 
     /// Calls kept while the delegate is busy; the oldest go.
@@ -162,7 +173,7 @@ package struct AppSession: Sendable {
             }
         }
         held = []
-        endDisplays()
+        endQuestions()
         if !isStopped {
             // Nobody will say any more that the screen was given back.
             if isResigned { queue(.activity(isActive: true)) }
@@ -180,14 +191,14 @@ package struct AppSession: Sendable {
         if connection == .waiting, !(requests.isEmpty && answers.isEmpty) { register() }
         if connection == .open || isParting { send(.stop) }
         connectionState = .disconnected(AppConnectError(.stopped, "AppConnect has been stopped"))
-        endDisplays()
+        endQuestions()
         effects.append(.close)
         return flush()
     }
 
-    private mutating func endDisplays() {
-        for id in displays.sorted() { effects.append(.displayed(id: id, false)) }
-        displays = []
+    private mutating func endQuestions() {
+        for id in questions.sorted() { effects.append(.answered(id: id, .none)) }
+        questions = []
     }
 
     mutating func change(to state: ConnectionState) {

@@ -2,6 +2,7 @@ package import FleetProtocol
 
 /// What an app wants to do with data.
 package enum DataRequest: Hashable, Sendable {
+    /// To where anybody can read it.
     case copy
     case openIn(AppID)
     /// The app that would get the URL, where it is known.
@@ -26,7 +27,7 @@ package enum DataRequest: Hashable, Sendable {
         switch self {
         case .copy:
             guard case .pasteboard(let policy) = properties[.pasteboard] else { return unauthorized }
-            return policy == .unauthorized ? .copy(policy) : nil
+            return policy == .authorized ? nil : .copy(policy)
         case .openIn(let target):
             guard case .openIn(let policy, let apps) = properties[.openIn] else { return unauthorized }
             return policy == .authorized || policy == .whitelist && apps.contains(target)
@@ -42,7 +43,9 @@ package enum DataRequest: Hashable, Sendable {
         case .print:
             return properties[.print] == .print(.authorized) ? nil : .print
         case .dragAndDrop(let target):
-            return properties[.dragAndDrop] == .dragAndDrop(.allApps) ? nil : .dragAndDrop(target)
+            guard case .dragAndDrop(let policy, let apps) = properties[.dragAndDrop] else { return unauthorized }
+            return policy == .allApps || policy == .appConnectApps && apps.contains(target)
+                ? nil : .dragAndDrop(target)
         }
     }
 

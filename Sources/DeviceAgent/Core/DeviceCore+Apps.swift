@@ -21,7 +21,8 @@ extension DeviceCore {
         processes[id] = AppProcess(
             link: link, phase: .registered, hasKeys: registration.resume == nil ? false : nil)
         let kept = state.apps[id].map { $0.launch == registration.launch ? $0.kept : 0 } ?? 0
-        batch.effects.append(.send(link, .welcome(agent: agentVersion, device: device, kept: kept)))
+        batch.effects.append(
+            .send(link, .welcome(agent: agentVersion, device: device, kept: kept, hasPasteboard: true)))
         log(.info, "app registered", registration.sdk, app: id)
         if state.apps[id] == nil { add(registration, at: now) }
         resume(registration, at: now)
@@ -123,6 +124,8 @@ extension DeviceCore {
         case .retire(let number): retire(id, isNew: isNew(number, of: id, on: link), at: now)
         case .display(let number, let text): batch.effects.append(.display(link, id: number, text: text))
         case .used: used(id, at: now)
+        case .copy(let number, let item): copy(item, from: id, number, on: link)
+        case .paste(let number): paste(into: id, number, on: link)
         case .code, .passcode, .stop: break
         }
     }

@@ -249,6 +249,7 @@ extension DeviceCore {
         if app.isWipeDue { app.isWipeDue = false }
         batch.keyEffects.append(.destroyKeys(app.id))
         app.hasKeys = false
+        if pasteboard?.source == app.id { pasteboard = nil }
         processes[app.id]?.hasKeys = nil
         // Of others that take their place in the same moment it is told, too.
         if app.availabilityTold.told == .available { app.availabilityTold.told = nil }
@@ -335,7 +336,9 @@ extension DeviceCore {
             }
         case .pasteboard: .pasteboard(dlp.pasteboard)
         case .print: .print(dlp.print)
-        case .dragAndDrop: .dragAndDrop(dlp.dragAndDrop)
+        case .dragAndDrop:
+            .dragAndDrop(
+                dlp.dragAndDrop, apps: dlp.dragAndDrop == .appConnectApps ? authorizedApps(with: app) : [])
         case .auth, .config, .secureFileIO, .secureServices, .logLevel: .default(of: policy)
         }
     }

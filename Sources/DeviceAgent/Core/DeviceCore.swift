@@ -28,6 +28,7 @@ package struct DeviceCore: Sendable {
     var passcodeEntry = PasscodeEntry()
     /// After how many seconds without use each app locks that asks for the passcode.
     var autoLocks = AppTable<Int64>()
+    var pasteboard: Pasteboard?
     var refusals: [Status.Refusal] = []
     var sequence: Int64 = 0
     var eventNumber: Int64 = 0

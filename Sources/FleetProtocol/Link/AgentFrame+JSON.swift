@@ -4,7 +4,7 @@ extension AgentFrame: JSONCodable {
     /// All types that this version knows.
     package static let types: Set<String> = [
         "welcome", "refused", "ready", "deliver", "displayed", "activity", "codeResult", "kept", "keys", "autoLock",
-        "passcodeResult",
+        "passcodeResult", "copied", "pasted",
     ]
 
     package init(from reader: inout JSONReader) throws {
@@ -41,6 +41,8 @@ extension AgentFrame: JSONCodable {
         var result: PasscodeResult.Kind?
         var wait: Int64?
         var left: Int64?
+        var hasPasteboard = false
+        var item = PasteboardItem.Members()
 
         mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
@@ -65,7 +67,8 @@ extension AgentFrame: JSONCodable {
             case "result": result = try value.oneOf()
             case "wait": wait = try value.integer()
             case "left": left = try value.integer()
-            default: break
+            case "pasteboard": hasPasteboard = try value.bool()
+            default: try item.read(name, &value)
             }
         }
 
@@ -77,7 +80,8 @@ extension AgentFrame: JSONCodable {
                         .version, "link version \(version ?? 0), where this library speaks \(Link.version)", at: "v")
                 }
                 return .welcome(
-                    agent: try required(agent, "agent"), device: try required(device, "device"), kept: kept)
+                    agent: try required(agent, "agent"), device: try required(device, "device"), kept: kept,
+                    hasPasteboard: hasPasteboard)
             case "refused": return .refused(try required(code, "code"), message: try required(message, "message"))
             case "ready": return .ready(try required(properties, "properties"))
             case "deliver":
@@ -92,6 +96,8 @@ extension AgentFrame: JSONCodable {
                 guard app != nil || shared != nil else { return .keys(nil) }
                 return .keys(AppKeys(app: try required(app, "app"), shared: try required(shared, "shared")))
             case "autoLock": return .autoLock(after)
+            case "copied": return .copied(id: try required(id, "id"), try required(isOK, "ok"))
+            case "pasted": return .pasted(id: try required(id, "id"), try item.item())
             case "passcodeResult":
                 return .passcodeResult(
                     PasscodeResult(try required(result, "result"), wait: wait, left: left, message: message))
@@ -126,12 +132,13 @@ extension AgentFrame: JSONCodable {
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             switch self {
-            case .welcome(let agent, let device, let kept):
+            case .welcome(let agent, let device, let kept, let hasPasteboard):
                 writer.member("type", "welcome")
                 writer.member("v", Link.version)
                 writer.member("agent", agent)
                 writer.member("device", device)
                 writer.member("kept", ifPresent: kept)
+                if hasPasteboard { writer.member("pasteboard", true) }
             case .refused(let code, let message):
                 writer.member("type", "refused")
                 writer.member("code", code.rawValue)
@@ -174,6 +181,14 @@ extension AgentFrame: JSONCodable {
             case .autoLock(let after):
                 writer.member("type", "autoLock")
                 writer.member("after", ifPresent: after)
+            case .copied(let id, let isOK):
+                writer.member("type", "copied")
+                writer.member("id", id)
+                writer.member("ok", isOK)
+            case .pasted(let id, let item):
+                writer.member("type", "pasted")
+                writer.member("id", id)
+                item?.writeMembers(to: &writer)
             case .passcodeResult(let result):
                 writer.member("type", "passcodeResult")
                 writer.member("result", result.kind.rawValue)

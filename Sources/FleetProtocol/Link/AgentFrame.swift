@@ -1,7 +1,8 @@
 /// From the agent to the app.
 package enum AgentFrame: Hashable, Sendable {
     /// `kept` as in the frame of that name, of what this launch has said before; nil from an agent that does not count.
-    case welcome(agent: String, device: DeviceID, kept: Int64? = nil)
+    /// `hasPasteboard`: it knows `copy` and `paste`.
+    case welcome(agent: String, device: DeviceID, kept: Int64? = nil, hasPasteboard: Bool = false)
     case refused(Refusal, message: String)
     /// All properties, for the ready callback. Once per launch.
     case ready(AppProperties)
@@ -19,6 +20,10 @@ package enum AgentFrame: Hashable, Sendable {
     case keys(AppKeys?)
     /// The app's secure services end after so many seconds in which nobody uses an app: it says `used`. nil: they do not.
     case autoLock(Int64?)
+    /// The answer to `copy`: whether it can be pasted now.
+    case copied(id: Int64, Bool)
+    /// The answer to `paste`; nil: there is nothing, or nothing for this app.
+    indirect case pasted(id: Int64, PasteboardItem?)
     /// The answer to `passcode`.
     indirect case passcodeResult(PasscodeResult)
 

@@ -28,6 +28,7 @@ extension AppFrame: JSONCodable {
         var request: String?
         var passcode: String?
         var new: String?
+        var item = PasteboardItem.Members()
 
         mutating func read(_ name: Word, _ value: inout JSONReader) throws {
             switch name {
@@ -60,7 +61,7 @@ extension AppFrame: JSONCodable {
             case "do": request = try value.string(limit: 32)
             case "passcode": passcode = try value.string(limit: PasscodeRequest.maximumLength)
             case "new": new = try value.string(limit: PasscodeRequest.maximumLength)
-            default: break
+            default: try item.read(name, &value)
             }
         }
 
@@ -89,6 +90,8 @@ extension AppFrame: JSONCodable {
             case "blocked": return .blocked(try required(action, "action"), target: target, number: number)
             case "retire": return .retire(number: number)
             case "display": return .display(id: try required(id, "id"), text: try required(text, "text"))
+            case "copy": return .copy(id: try required(id, "id"), try item.item())
+            case "paste": return .paste(id: try required(id, "id"))
             case "stop": return .stop
             case "code": return .code(try required(app, "app"), try required(text, "text"))
             case "used": return .used
@@ -147,6 +150,13 @@ extension AppFrame: JSONCodable {
                 writer.member("type", "display")
                 writer.member("id", id)
                 writer.member("text", text)
+            case .copy(let id, let item):
+                writer.member("type", "copy")
+                writer.member("id", id)
+                item?.writeMembers(to: &writer)
+            case .paste(let id):
+                writer.member("type", "paste")
+                writer.member("id", id)
             case .stop: writer.member("type", "stop")
             case .code(let app, let text):
                 writer.member("type", "code")

@@ -16,6 +16,11 @@ package enum AppFrame: Hashable, Sendable {
     case retire(number: Int64? = nil)
     /// Show a text to the person at the device; answered by `displayed` with the same id.
     case display(id: Int64, text: String)
+    /// What a person has copied, for the other apps of the device; answered by `copied` with the same id. nil: what was
+    /// copied before is to be pasted no more. Only to an agent that has welcomed the app with `pasteboard`, as `paste`.
+    indirect case copy(id: Int64, PasteboardItem?)
+    /// Answered by `pasted` with the same id.
+    case paste(id: Int64)
     /// The process ends AppConnect; the connection is closed next.
     case stop
     /// Not an app: a person at the device has typed the debug code for an app's log level.

@@ -30,6 +30,10 @@ package struct AppKeys: Hashable, Sendable, CustomStringConvertible {
     /// That of secure files: the info is `fleetbus app files`, or `fleetbus shared files`, a zero byte and the group's name.
     package func filesKey(_ scope: Scope, group: String) -> SymmetricKey { derived(scope, "files", group) }
 
+    /// That of what is copied under the policy `secureCopy`, for all apps of the device: the info is
+    /// `fleetbus shared pasteboard` and a zero byte.
+    package var pasteboardKey: SymmetricKey { derived(.shared, "pasteboard", "") }
+
     private func derived(_ scope: Scope, _ kind: String, _ name: String) -> SymmetricKey {
         HKDF<SHA256>.deriveKey(
             inputKeyMaterial: scope == .app ? app : shared,

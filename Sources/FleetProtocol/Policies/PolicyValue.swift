@@ -7,7 +7,8 @@ package enum PolicyValue: Hashable, Sendable {
     case pasteboard(PasteboardPolicy)
     case print(PrintPolicy)
     case secureFileIO(SecureFileIOPolicy)
-    case dragAndDrop(DragAndDropPolicy)
+    /// The apps are those that `appConnectApps` stands for at the moment; of the other policies there are none.
+    case dragAndDrop(DragAndDropPolicy, apps: [AppID] = [])
     /// Beside the others it is large, and mostly the default: it has its own place, so that a record of all stays small.
     indirect case secureServices(SecureServicesValue)
     case logLevel(LogLevel)
@@ -60,7 +61,8 @@ package enum PolicyValue: Hashable, Sendable {
                 || (old == new && Set(newApps).isStrictSubset(of: oldApps))
         case (.pasteboard(let old), .pasteboard(let new)): Self.rank(old.rawValue) > Self.rank(new.rawValue)
         case (.print(let old), .print(let new)): old.rawValue > new.rawValue
-        case (.dragAndDrop(let old), .dragAndDrop(let new)): old.rawValue > new.rawValue
+        case (.dragAndDrop(let old, let oldApps), .dragAndDrop(let new, let newApps)):
+            old.rawValue > new.rawValue || (old == new && Set(newApps).isStrictSubset(of: oldApps))
         case (.secureServices(let old), .secureServices(let new)):
             !old.isLocked && new.isLocked && !SecureServicesValue.Offline.loosens(old.offline, new.offline)
         case (.logLevel(let old), .logLevel(let new)): old > new
@@ -92,7 +94,8 @@ extension PolicyValue {
         case (.pasteboard(let old), .pasteboard(let new)): old == new
         case (.print(let old), .print(let new)): old == new
         case (.secureFileIO(let old), .secureFileIO(let new)): old == new
-        case (.dragAndDrop(let old), .dragAndDrop(let new)): old == new
+        case (.dragAndDrop(let old, let oldApps), .dragAndDrop(let new, let newApps)):
+            old == new && oldApps == newApps
         case (.secureServices(let old), .secureServices(let new)): old == new
         case (.logLevel(let old), .logLevel(let new)): old == new
         default: false
@@ -126,7 +129,9 @@ extension PolicyValue: JSONWritable {
             case .pasteboard(let policy): writer.member("policy", policy)
             case .print(let policy): writer.member("policy", policy)
             case .secureFileIO(let policy): writer.member("policy", policy)
-            case .dragAndDrop(let policy): writer.member("policy", policy)
+            case .dragAndDrop(let policy, let apps):
+                writer.member("policy", policy)
+                if policy == .appConnectApps { writer.member("apps", apps) }
             case .secureServices(let value): value.writeMembers(to: &writer)
             case .logLevel(let level): writer.member("level", level)
             }
@@ -171,10 +176,15 @@ extension PolicyValue: JSONWritable {
             case .pasteboard: .pasteboard(try known())
             case .print: .print(try known())
             case .secureFileIO: .secureFileIO(try known())
-            case .dragAndDrop: .dragAndDrop(try known())
+            case .dragAndDrop: dragAndDrop(try known())
             case .secureServices: .secureServices(SecureServicesValue())
             case .logLevel: .logLevel(try required(level, "level"))
             }
+        }
+
+        /// An agent that does not say which apps it stands for means none.
+        private func dragAndDrop(_ policy: DragAndDropPolicy) -> PolicyValue {
+            .dragAndDrop(policy, apps: policy == .appConnectApps ? apps : [])
         }
 
         func known<Value: WireNamed>() throws -> Value {

@@ -56,7 +56,8 @@ struct SimulatedApp {
                         delivery: number, policy: value.policy, state: state,
                         message: state == .error ? "as it was told to" : nil)),
             ]
-        case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult:
+        case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult, .copied,
+            .pasted:
             return []
         }
     }

@@ -60,11 +60,93 @@ extension AppProcess {
             default: false
             }
         return switch request {
-        case .copy: properties[.pasteboard] != .pasteboard(.unauthorized)
+        case .copy: properties[.pasteboard] == .pasteboard(.authorized)
         case .print: properties[.print] == .print(.authorized)
         case .openIn, .openURL: isAppListed || properties[.openIn] == .openIn(.authorized, whitelist: [])
         case .openFrom: isAppListed || properties[.openFrom] == .openFrom(.authorized, whitelist: [])
-        case .dragAndDrop(let app): app == id || properties[.dragAndDrop] == .dragAndDrop(.allApps)
+        case .dragAndDrop(let app):
+            switch properties[.dragAndDrop] {
+            case .dragAndDrop(.allApps, _): true
+            case .dragAndDrop(.appConnectApps, let apps): apps.contains(app)
+            default: false
+            }
+        }
+    }
+
+    // MARK: Copying and pasting
+
+    /// Something that nobody has copied before.
+    private var somethingNew: [UInt8] {
+        copies += 1
+        let content = PasteboardContent(text: "\(copies) of \(name) since \(world.now)")
+        return (try? content.encoded()) ?? []
+    }
+
+    func copy() {
+        guard session != nil else { return }
+        let content = somethingNew
+        ask { session in
+            let properties = session.properties
+            let isConfined = properties[.pasteboard] == .pasteboard(.secureCopy)
+            let isAuthorized = if case .auth(.authorized, _) = properties[.auth] { true } else { false }
+            let hasKeys = isAuthorized && properties.availability == .available && session.keys != nil
+            guard let (destination, effects) = try? session.destination(of: content, withPasteboard: false) else {
+                if session.phase == .ready, !(isAuthorized && isConfined && !hasKeys) {
+                    world.fail(.confined, "\(name): it may copy, and cannot")
+                }
+                return []
+            }
+            switch destination {
+            case .nowhere:
+                if isAuthorized, properties[.pasteboard] != .pasteboard(.unauthorized) {
+                    world.fail(.confined, "\(name): it may copy, and is blocked")
+                }
+                watch.blocked()
+                return effects
+            case .device:
+                world.fail(.confined, "\(name): it has no pasteboard, and copies to it")
+                return effects
+            case .agent(let item):
+                if !isAuthorized || item.isSecured != isConfined || isConfined && !hasKeys
+                    || properties[.pasteboard] == .pasteboard(.unauthorized) || isConfined && item.content == content
+                {
+                    world.fail(.confined, "\(name): it copies to where it may not")
+                }
+                let (id, more) = session.copy(item)
+                if let id { copying.insert(id) }
+                return effects + more
+            }
+        }
+    }
+
+    /// As an app that asks no library would.
+    func copyUnasked(isSecured: Bool) {
+        guard session?.connection == .open else { return }
+        send(.copy(id: 0, PasteboardItem(somethingNew, isSecured: isSecured)))
+    }
+
+    func paste() {
+        run { session in
+            let isOpen = session.phase == .ready && session.connection == .open
+            let (id, effects) = session.paste()
+            if let id { copying.insert(id) }
+            if (id != nil) != isOpen {
+                world.fail(.confined, "\(name): to paste is \(isOpen ? "refused" : "allowed")")
+            }
+            return effects
+        }
+    }
+
+    /// What the agent says of copying and pasting.
+    func answered(_ id: Int64, _ answer: AppSession.Answer) {
+        copying.remove(id)
+        guard case .pasted(let item?) = answer, item.isSecured, let session else { return }
+        let isAuthorized = if case .auth(.authorized, _) = session.properties[.auth] { true } else { false }
+        let isOpen =
+            session.phase == .ready && isAuthorized && session.properties.availability == .available
+            && session.keys != nil
+        if session.content(of: item) != nil, !isOpen {
+            world.fail(.confined, "\(name) reads what authorized apps alone may read")
         }
     }
 

@@ -25,6 +25,9 @@ final class AppProcess {
     private var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
     var displays: Set<Int64> = []
+    /// What it has asked about copying and pasting, without an answer yet.
+    var copying: Set<Int64> = []
+    var copies = 0
     /// Whether a person has seen them.
     var shown: [Int64: Bool] = [:]
     let manner: Manner
@@ -102,7 +105,7 @@ final class AppProcess {
         if !world.isCalm, world.noise.chance(20) { stop() }
         world.say(name, "dies")
         session = nil
-        displays = []
+        (displays, copying) = ([], [])
         closeLink()
         let launch = launch
         world.after(world.isCalm ? 10 : world.noise.milliseconds(10...5_000)) { [unowned self] in
@@ -126,7 +129,7 @@ final class AppProcess {
         world.say(name, "is closed")
         isClosed = true
         end()
-        displays = []
+        (displays, copying) = ([], [])
     }
 
     func open() {
@@ -203,8 +206,8 @@ final class AppProcess {
         world.after(lastDown - world.now) { [unowned self] in
             guard link == number else { return }
             var frame = frame
-            if world.fault == .requestsNotRepeated, case .welcome(let agent, let device, _) = frame {
-                frame = .welcome(agent: agent, device: device, kept: .max)
+            if world.fault == .requestsNotRepeated, case .welcome(let agent, let device, _, let hasPasteboard) = frame {
+                frame = .welcome(agent: agent, device: device, kept: .max, hasPasteboard: hasPasteboard)
             }
             frame = asText(frame)
             if case .deliver(let number, let delivery) = frame { newestTold[delivery.kind] = number }
@@ -237,7 +240,12 @@ final class AppProcess {
                 // Behind what was said before.
                 world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
-            case .displayed(let id, let isShown):
+            case .answered(let id, let answer):
+                if copying.contains(id) {
+                    answered(id, answer)
+                    continue
+                }
+                let isShown = answer == .done(true)
                 if !displays.contains(id) {
                     world.fail(.quiet, "\(name): it is told of a text that it does not wait for")
                 }

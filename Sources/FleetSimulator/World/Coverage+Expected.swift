@@ -33,7 +33,10 @@ extension Coverage {
             ], names(Phase.allCases))
         + each(
             "device event",
-            ["enter passcode", "set passcode", "lock", "used", "passcode is right", "passcode is wrong"],
+            [
+                "enter passcode", "set passcode", "lock", "used", "passcode is right", "passcode is wrong", "copy",
+                "paste",
+            ],
             names([.certain]))
         + each("device event", ["connected"], names([.beforeFirst]))
         + each("device event", ["disconnected"], names([.away]))
@@ -55,7 +58,7 @@ extension Coverage {
             "publish barrier", "publish event", "publish log-level", "report", "reconnect", "send welcome",
             "send refused", "send ready", "send deliver", "send displayed", "send codeResult", "send kept", "send keys",
             "send no keys", "close", "display", "checkCode", "checkPasscode", "send autoLock", "send passcode done",
-            "send passcode wrong",
+            "send passcode wrong", "send copied", "send pasted", "send pasted nothing",
         ], [""])
 
     private static let stored = each(

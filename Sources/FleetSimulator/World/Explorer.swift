@@ -157,7 +157,7 @@ extension Action {
             .refuse(let device, _),
             .intrude(let device, _),
             .display(let device, _), .enterCode(let device, _, _), .remove(let device), .enroll(let device, _),
-            .clone(let device), .stopClock(let device, _), .stall(let device, _, _):
+            .clone(let device), .stopClock(let device, _), .stall(let device, _, _), .copy(let device, _):
             device
         case .refuseSaid(let device, _): device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device

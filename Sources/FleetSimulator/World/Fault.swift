@@ -20,6 +20,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
     case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, markersNotRepeated, connectionKept
     case ticksDropped, wallClockTrusted, wrongCodesTaken
+    case pasteboardNotConfined, copiesNotAnswered
     case wrongPasscodesTaken, passcodesNotCounted, passcodesNotAnswered
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app

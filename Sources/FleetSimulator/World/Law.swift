@@ -30,6 +30,7 @@ package enum Law: String, CaseIterable, Sendable {
     case limits = "offline limits are neither early nor late"
     case codes = "a level that needs a code has had it"
     case passcodes = "what asks for the passcode has had it"
+    case confined = "what is copied is pasted by who may read it, until its app is retired"
     case latched = "a retirement ends by a later auth document alone"
     case keys = "an app that is not retired keeps its keys"
     case quiet = "an app is told its ready first, then what has changed, once"

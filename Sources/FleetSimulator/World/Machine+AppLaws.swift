@@ -85,7 +85,7 @@ extension Machine {
             }
         case .refused(.inUse, _) where app.session?.registration?.launch == record.launch:
             world.fail(.continues, "\(app.name) has come back, and is refused as if it were another")
-        case .welcome(_, _, let kept?) where kept > 0:
+        case .welcome(_, _, let kept?, _) where kept > 0:
             if let launch = app.session?.registration?.launch,
                 !watch.requests.contains(Watch.Request(launch: launch, number: kept)), !wasPutBack
             {
@@ -168,10 +168,12 @@ extension Machine {
     func checkWhitelists(_ core: DeviceCore) {
         let authorized = Set(core.state.apps.values.filter { $0.authState == .authorized }.map(\.id))
         for app in core.state.apps.values {
-            for policy in [Policy.openIn, .openFrom] {
+            for policy in [Policy.openIn, .openFrom, .dragAndDrop] {
                 let list: [AppID]
                 switch app[policy].value {
-                case .openIn(.whitelist, let apps), .openFrom(.whitelist, let apps): list = apps
+                case .openIn(.whitelist, let apps), .openFrom(.whitelist, let apps),
+                    .dragAndDrop(.appConnectApps, let apps):
+                    list = apps
                 default: continue
                 }
                 guard !authorized.isSuperset(of: list), let source = app[policy].source,
@@ -179,7 +181,7 @@ extension Machine {
                     let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
                     document.revision.number == app[policy].received,
                     case .aspect(let value) = document.content, case .dlp(let dlp) = value.content,
-                    case .appConnectApps = policy == .openIn ? dlp.openIn : dlp.openFrom
+                    policy == .dragAndDrop || (policy == .openIn ? dlp.openIn : dlp.openFrom) == .appConnectApps
                 else { continue }
                 world.fail(
                     .whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")

@@ -71,6 +71,8 @@ extension Machine {
         case .stop: "stop"
         case .code: "code"
         case .used: "used"
+        case .copy: "copy"
+        case .paste: "paste"
         case .passcode(.enter): "enter passcode"
         case .passcode(.set): "set passcode"
         case .passcode(.lock): "lock"
@@ -109,6 +111,8 @@ extension Machine {
         case .kept: "kept"
         case .keys: "no keys"
         case .autoLock: "autoLock"
+        case .copied: "copied"
+        case .pasted(_, let item): item == nil ? "pasted nothing" : "pasted"
         case .passcodeResult(let result): "passcode \(result.kind.rawValue)"
         }
     }

@@ -69,6 +69,10 @@ extension Machine {
         case .report(var status) where world.fault == .sequenceNotRaised:
             status.order.sequence = 1
             return .report(status)
+        case .send(let link, .pasted(let id, nil)) where world.fault == .pasteboardNotConfined:
+            return .send(link, .pasted(id: id, watch.pasteboard.last))
+        case .send(_, .copied), .send(_, .pasted):
+            return world.fault == .copiesNotAnswered ? nil : effect
         case .reconnect where world.fault == .connectionKept: return nil
         case .report where world.fault == .statusesLost:
             return world.noise.chance(20) ? nil : effect

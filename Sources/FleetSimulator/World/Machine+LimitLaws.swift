@@ -144,8 +144,8 @@ extension Machine {
         case (.auth(let old, _), .auth(let new, _)):
             old == new || old == .authorized || new == .retired
         case (.print(let old), .print(let new)): old == .authorized || new == .unauthorized
-        case (.dragAndDrop(let old), .dragAndDrop(let new)):
-            old == .allApps || new == .notAllowed || old == new
+        case (.dragAndDrop(let old, let oldApps), .dragAndDrop(let new, let newApps)):
+            isWithin((new == .allApps, newApps), (old == .allApps, oldApps))
         case (.logLevel(let old), .logLevel(let new)): new <= old
         default: false
         }

@@ -11,6 +11,7 @@ extension Machine {
             watch.records = disk.state.apps
             watch.refusals = []
             watch.passcode = PasscodeWatch(wrong: disk.state.passcode.wrong)
+            watch.pasteboard = PasteboardWatch()
             for (address, wire) in disk.state.documents { watch.noteAuthorization(address, wire) }
             let signatures =
                 world.fault == .signaturesNotChecked ? SignatureCheck { _, _ in true } : world.fleet.checked

@@ -193,6 +193,7 @@ final class Machine: BusClient {
         wakePerson()
         watch.bus.before = []
         let said = world.fault == nil ? effects : altered(effects)
+        checkPasteboard(events, said)
         checkDues(events, said)
         perform(said[...], isStored: false)
     }

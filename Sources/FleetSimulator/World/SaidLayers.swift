@@ -160,7 +160,8 @@ struct SaidLayers {
             switch policy {
             case .pasteboard: return .pasteboard(dlp.pasteboard)
             case .print: return .print(dlp.print)
-            case .dragAndDrop: return .dragAndDrop(dlp.dragAndDrop)
+            case .dragAndDrop:
+                return .dragAndDrop(dlp.dragAndDrop, apps: dlp.dragAndDrop == .appConnectApps ? authorized : [])
             case .openIn:
                 switch dlp.openIn {
                 case .unauthorized: return .openIn(.unauthorized, whitelist: [])

@@ -38,6 +38,11 @@ extension Schedule {
                 }
             }
         }
+        // People copy and paste at all devices, all the time, in some worlds.
+        var people = SplitMix64(seed: seed ^ 0xC0B1)
+        if people.chance(8) || theme == .pasteboards, let last = steps.last?.at {
+            steps.insert(contentsOf: (0..<devices).map { Step(0, .copy($0, last)) }, at: 0)
+        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }
@@ -69,10 +74,12 @@ extension Schedule {
         case losses
         /// Apps ask for the device's passcode, and people enter it, rightly or not.
         case passcodes
+        /// People copy and paste, while apps are authorized, retired and locked.
+        case pasteboards
 
         /// One that needs no broker of its own, and no policy.
         fileprivate static func any(_ random: inout SplitMix64) -> Self {
-            let drawn = allCases.filter { $0 != .losses && $0 != .passcodes }
+            let drawn = allCases.filter { ![.losses, .passcodes, .pasteboards].contains($0) }
             return drawn[random.below(drawn.count)]
         }
 
@@ -96,6 +103,7 @@ extension Schedule {
                     .request, .request, .cutDevice, .crashBroker, .crashController, .cutController, .enroll, .unplug,
                     .backUpController, .putBackController,
                 ]
+            case .pasteboards: [.request, .request, .request, .crashAgent, .crashApp, .retire, .stopAgent]
             case .passcodes: [.request, .request, .crashAgent, .crashApp, .reboot, .stall, .stopAgent]
             case .levels: [.enterCode, .enterCode, .setClock, .reboot, .renewTrust, .request]
             }
@@ -112,6 +120,7 @@ private struct Mixture {
     private(set) var isLayered = false
     private var isAway = false
     private var areAskedFor = false
+    private var isCopied = false
 
     init(seed: UInt64, theme: Schedule.Theme?) {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
@@ -132,6 +141,7 @@ private struct Mixture {
         case .layers: isLayered = true
         case .away: (isAway, pauses) = (true, 12)
         case .levels: aspect = 4
+        case .pasteboards: (aspect, isCopied) = (nil, true)
         case .passcodes: (areAskedFor, pauses) = (true, 12)
         default: break
         }
@@ -146,6 +156,7 @@ private struct Mixture {
         let any = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4][random.below(11)]
         // Limits are for apps that are authorized.
         if isAway || areAskedFor { return random.chance(60) ? 3 : 0 }
+        if isCopied { return [0, 0, 1, 1, 3][random.below(5)] }
         guard let aspect, random.chance(80) else { return any }
         return aspect
     }

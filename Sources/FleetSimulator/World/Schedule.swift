@@ -102,6 +102,8 @@ package enum Action: Hashable, Sendable {
     case intrude(Int, Int)
     /// An app shows something to the person at the device.
     case display(Int, Int)
+    /// People copy and paste at a device, for milliseconds.
+    case copy(Int, Int64)
     /// A person types a debug code for an app.
     case enterCode(Int, Int, isRight: Bool)
     /// An operator asks one of the reading verbs.

@@ -92,6 +92,7 @@ struct Watch {
     /// Apps that say in this moment what they think of a policy.
     var answering: Set<AppID> = []
     var passcode = PasscodeWatch(wrong: 0)
+    var pasteboard = PasteboardWatch()
     /// Of these, for which policies.
     private(set) var answers = Answers()
     var wishes = LevelWishes()

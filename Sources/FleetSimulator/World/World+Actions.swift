@@ -58,6 +58,7 @@ extension World {
         case .freezeController(let time, let isDead): controller.freeze(for: time, isDead: isDead)
         case .refuse(let device, let app): machines[device].refuse(machines[device].apps[app].id)
         case .intrude(let device, let app): machines[device].intrude(as: machines[device].apps[app])
+        case .copy(let device, let time): machines[device].beginCopying(for: time)
         case .display(let device, let app): machines[device].apps[app].display()
         case .enterCode(let device, let app, let isRight):
             machines[device].enterCode(for: machines[device].apps[app].id, isRight: isRight)

@@ -318,5 +318,8 @@ extension World {
         for app in machine.apps where !app.displays.isEmpty {
             fail(.ends, "\(app.name) waits whether its text was shown")
         }
+        for app in machine.apps where !app.copying.isEmpty {
+            fail(.ends, "\(app.name) waits for what comes of copying or pasting")
+        }
     }
 }

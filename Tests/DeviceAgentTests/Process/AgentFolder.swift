@@ -150,7 +150,9 @@ func answerAll(_ client: LinkClient) async throws {
             if case .policy(let value, _) = delivery, value.policy.isAcknowledgedByApp {
                 client.send(.acknowledge(Acknowledgement(delivery: number, policy: value.policy, state: .applied)))
             }
-        case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult: break
+        case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult, .copied,
+            .pasted:
+            break
         }
     }
 }

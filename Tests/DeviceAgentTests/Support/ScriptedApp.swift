@@ -63,7 +63,10 @@ struct ScriptedApp {
                     delivered["availability"] = number
                 }
                 return (true, nil)
-            case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult: break
+            case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult,
+                .copied,
+                .pasted:
+                break
             }
         }
         return (false, nil)

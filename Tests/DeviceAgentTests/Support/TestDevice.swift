@@ -251,7 +251,9 @@ struct TestDevice {
                     try handle(
                         .frame(
                             link, .acknowledge(Acknowledgement(delivery: number, policy: value.policy, state: state))))
-                case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult:
+                case .welcome, .refused, .displayed, .activity, .codeResult, .kept, .keys, .autoLock, .passcodeResult,
+                    .copied,
+                    .pasted:
                     break
                 }
             }
