@@ -90,11 +90,14 @@ extension AppProcess {
             let isConfined = properties[.pasteboard] == .pasteboard(.secureCopy)
             let isAuthorized = if case .auth(.authorized, _) = properties[.auth] { true } else { false }
             let hasKeys = isAuthorized && properties.availability == .available && session.keys != nil
-            guard let (destination, effects) = try? session.destination(of: content, withPasteboard: false) else {
-                if session.phase == .ready, !(isAuthorized && isConfined && !hasKeys) {
+            let (destination, effects): (AppSession.Destination, [AppSession.Effect])
+            do {
+                (destination, effects) = try session.destination(of: content, withPasteboard: false)
+            } catch {
+                if session.phase == .ready, !(isConfined && isAuthorized && !hasKeys) {
                     world.fail(.confined, "\(name): it may copy, and cannot")
                 }
-                return []
+                throw error
             }
             switch destination {
             case .nowhere:
