@@ -20,6 +20,30 @@ struct DesiredStateTests {
         #expect(world.document(address)?.change == Revision(epoch: 1, number: second))
     }
 
+    @Test("of one change devices are told last what lets an app in: by then they know the rest")
+    func authorizationsLast() throws {
+        let world = try World()
+        world.connect()
+        world.published = []
+        let changes = [
+            ("com.example.mail", "auth", #"{"state":"authorized"}"#),
+            ("com.example.notes", "auth", #"{"state":"retired"}"#),
+            ("com.example.mail", "secure-services", #"{"locked":true}"#),
+            ("com.example.mail", "config", #"{"values":{}}"#),
+        ].map { #"{"app":"\#($0)","target":"all","aspect":"\#($1)","value":\#($2)}"# }
+        let body = try world.body(.apply, #"{"changes":[\#(changes.joined(separator: ","))]}"#)
+        let results = try #require(body["results"]?.arrayValue)
+        #expect(results.map { $0["aspect"]?.stringValue } == ["auth", "auth", "secure-services", "config"])
+        let told = world.published.map(\.topic).filter { $0.contains("/desired/") }.map { topic in
+            topic.split(separator: "/").suffix(2).joined(separator: "/")
+        }
+        #expect(
+            told == [
+                "com.example.notes/auth", "com.example.mail/secure-services", "com.example.mail/config",
+                "com.example.mail/auth",
+            ])
+    }
+
     @Test("an equal value is no change: nothing is published")
     func equalValue() throws {
         let world = try World()

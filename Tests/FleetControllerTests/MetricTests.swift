@@ -130,7 +130,9 @@ struct MetricTests {
                 let head = try await Self.ask(place, "HEAD /metrics", token)
                 #expect(head.first == "HTTP/1.1 200 OK" && head.last == "")
             }
-            await #expect(throws: TestFailure.self) { try await Self.ask(place, "GET /metrics", "x") }
+            // Another program may have the port by now.
+            let after = try? await Self.ask(place, "GET /metrics", "x")
+            #expect(after?.first?.hasPrefix("HTTP") != true)
         }
     }
 

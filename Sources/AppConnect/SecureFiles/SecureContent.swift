@@ -3,7 +3,7 @@ import Glibc
 
 /// What is in a secure file while it is locked. Errors name the file.
 struct SecureContent {
-    private let file: RawFile
+    let file: RawFile
     private let source: FileKey
     private let key: SymmetricKey
     private let format: SecureFormat

@@ -99,6 +99,21 @@ public final class SecureFile: Sendable {
         return try withFile(isExclusive: false) { content, _ in try content.read(count, at: offset) }
     }
 
+    /// The next bytes in as many parts as there are counts, as `readv` has them: where the file ends, the parts from there on
+    /// are shorter or empty. All of it is one step to others.
+    public func read(upToCounts counts: [Int]) throws -> [[UInt8]] {
+        var total = 0
+        for count in counts {
+            guard count >= 0 else { throw SecureFileError(.invalidArgument, "\(count) bytes cannot be read") }
+            total = total.addingReportingOverflow(count).overflow ? .max : total + count
+        }
+        var rest = try read(upToCount: total)[...]
+        return counts.map { count in
+            defer { rest = rest.dropFirst(count) }
+            return Array(rest.prefix(count))
+        }
+    }
+
     // MARK: Writing
 
     /// Writes here, and goes on behind it. What is between the end of the file and here becomes zeros.
@@ -109,6 +124,9 @@ public final class SecureFile: Sendable {
             offset += Int64(bytes.count)
         }
     }
+
+    /// Writes these parts, one behind the other, as `writev` does: one step to others.
+    public func write(parts: [[UInt8]]) throws { try write(Array(parts.joined())) }
 
     /// Writes from `offset` on. Where ``write(_:)`` goes on stays.
     public func write(_ bytes: some Collection<UInt8>, at offset: Int64) throws {

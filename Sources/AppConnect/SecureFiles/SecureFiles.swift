@@ -107,6 +107,13 @@ public struct SecureFiles: Sendable {
     /// How many bytes are in a file, without what encryption adds.
     public func size(of path: String) throws -> Int64 { try open(path).size }
 
+    /// What the system knows of a file, and how much is in it.
+    public func attributes(of path: String) throws -> SecureFileAttributes {
+        try open(path).withFile(isExclusive: false) { content, _ in
+            SecureFileAttributes(try content.file.status(), size: content.size)
+        }
+    }
+
     /// Makes a file under another name, and gives it its own when it is on the disk.
     ///
     /// - Parameter replaced: The file that gives way: the new one has its mode and its group.

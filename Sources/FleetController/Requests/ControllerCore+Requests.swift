@@ -118,11 +118,11 @@ extension ControllerCore {
         for document in outcome.issued { publish(document, &turn) }
         for device in outcome.removed { phase.serving?.forget(device) }
         if let request = outcome.enrolling { noteEnrolment(request, at: turn.now) }
-        if let last = outcome.issued.last {
+        if let last = outcome.issued.map(\.revision).max() {
             turn.log(
                 .info, "applied a change",
                 [
-                    "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last.revision)",
+                    "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last)",
                     "documents": "\(outcome.issued.count)",
                 ])
         }

@@ -59,6 +59,42 @@ struct SecureFileTests {
         }
     }
 
+    @Test("several parts are written and read at once, as writev and readv do")
+    func vectors() async throws {
+        try await withTemporaryFolder { folder in
+            let file = try SecureFiles(TestKey().fileKey).create(folder.path + "/a")
+            let text = bytes(10_000)
+            try file.write(parts: [Array(text[..<4_000]), [], Array(text[4_000..<4_001]), Array(text[4_001...])])
+            #expect(file.offset == 10_000)
+            try file.seek(to: 0)
+            let parts = try file.read(upToCounts: [4_000, 0, 1, 3_000, 5_000, 7])
+            #expect(parts.map(\.count) == [4_000, 0, 1, 3_000, 2_999, 0])
+            #expect(Array(parts.joined()) == text && file.offset == 10_000)
+            try file.seek(to: 9_999)
+            #expect(try file.read(upToCounts: [.max, .max, 1]) == [[text[9_999]], [], []])
+            #expect(code { _ = try file.read(upToCounts: [1, -1]) } == .invalidArgument)
+        }
+    }
+
+    @Test("what the system knows of a file is told with how much is in it")
+    func attributes() async throws {
+        try await withTemporaryFolder { folder in
+            let files = SecureFiles(TestKey().fileKey)
+            let path = folder.path + "/a"
+            let before = Date.now.timeIntervalSince1970 - 1
+            try files.write(bytes(5_000), to: path)
+            let attributes = try files.attributes(of: path)
+            #expect(attributes.size == 5_000)
+            #expect(attributes.encryptedSize == SecureFormat.end(5_000))
+            #expect(attributes.permissions == 0o600)
+            #expect(attributes.owner == geteuid())
+            #expect(Double(attributes.modified.components.seconds) >= before.rounded(.down))
+            #expect(chmod(path, 0o640) == 0)
+            #expect(try files.attributes(of: path).permissions == 0o640)
+            #expect(code { _ = try files.attributes(of: folder.path) } == .regularFileOnly)
+        }
+    }
+
     @Test("any part of it can be read and written, as of a plain file")
     func parts() async throws {
         try await withTemporaryFolder { folder in
