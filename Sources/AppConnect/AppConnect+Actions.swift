@@ -19,7 +19,7 @@ extension AppConnect {
     /// - Returns: Whether it was shown; false also before ready, after stop, without an agent, and after half a minute
     ///   without an answer.
     public func displayMessage(_ text: String) async -> Bool {
-        await ask { $0.display(text) } == .done(true)
+        await inquire { $0.display(text) } == .done(true)
     }
 
     /// Says that a person uses the app: call it for each touch or key, from any thread. Where the fleet asks for a passcode

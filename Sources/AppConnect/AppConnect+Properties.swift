@@ -29,7 +29,7 @@ extension AppConnect {
     /// Why, for programs.
     public var authReason: AuthReason { get throws { try property("authReason") { $0.authReason } } }
 
-    /// Copying out of the app. `secureCopy` is to the app the same as `authorized`.
+    /// Copying out of the app: ``copy(_:)`` does it as the policy says, under `secureCopy` as under `authorized`.
     public var pasteboardPolicy: PasteboardPolicy {
         get throws {
             try property("pasteboardPolicy") {

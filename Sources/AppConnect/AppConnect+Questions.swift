@@ -5,7 +5,7 @@ extension AppConnect {
     /// Asks the agent, and waits for half a minute at most.
     ///
     /// - Parameter question: The id under which the answer comes; nil where none is to be waited for.
-    func ask(_ question: (inout AppSession) -> (Int64?, [AppSession.Effect])) async -> AppSession.Answer {
+    func inquire(_ question: (inout AppSession) -> (Int64?, [AppSession.Effect])) async -> AppSession.Answer {
         await withCheckedContinuation { continuation in
             let (id, aftermath) = state.withLock { state in
                 let (id, effects) = question(&state.session)
@@ -13,7 +13,7 @@ extension AppConnect {
                 return (id, state.take(effects))
             }
             finish(aftermath)
-            guard let id else { return continuation.resume(returning: .none) }
+            guard let id else { return continuation.resume(returning: .unanswered) }
             DispatchQueue.global().asyncAfter(deadline: .now() + Self.answerTime) { [self] in giveUp(id) }
         }
     }
@@ -25,6 +25,6 @@ extension AppConnect {
             state.session.forgetQuestion(question)
             return state.questions.removeValue(forKey: question)
         }
-        continuation?.resume(returning: .none)
+        continuation?.resume(returning: .unanswered)
     }
 }

@@ -5,7 +5,8 @@ public import FleetProtocol
 ///
 /// They throw ``AppConnectError`` before ready and after stop.
 extension AppConnect {
-    /// Whether something may be copied out of the app.
+    /// Whether something may be copied to where anybody can paste it; not under `secureCopy`. Use ``copy(_:)``, which copies under
+    /// that policy, too.
     public func requestCopy() throws -> Bool { try request(.copy) }
 
     /// Whether a document may go to another app.

@@ -42,7 +42,7 @@ public struct AppConnectError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let invalid = Code(raw: .invalid)
         /// The agent has as many apps as it may.
         public static let tooMany = Code(raw: .tooMany)
-        /// The agent's socket cannot be reached, or the agent closed it.
+        /// The agent's socket cannot be reached, or the agent closed it, or does not answer, or is older than what it is asked for.
         public static let unreachable = Code(raw: .unreachable)
         /// The library did not understand the agent.
         public static let badFrame = Code(raw: .badFrame)

@@ -22,7 +22,8 @@ extension AppConnect {
         /// A file that has what ``AppConnect/log(_:_:)`` writes as well, for this process alone; made for its user alone if it is
         /// missing. At 1 MB it gets the time as an ending, and a new one begins; 20 are kept in all. Default: none.
         public var logFile: String?
-        /// Where ``AppConnect/copy(_:)`` writes what anybody may read. Default: the agent keeps it, for the apps of the device.
+        /// Where ``AppConnect/copy(_:)`` writes what anybody may read. Default: the agent keeps it, for the apps of the device. All
+        /// apps of a device should have one, or none: what one puts there who has it does not find who has none.
         public var pasteboard: (any DevicePasteboard)?
         /// Told of each change of ``AppConnect/connectionState``, also before ready, on the delegate's queue.
         public var connectionChanged: (@Sendable (ConnectionState) -> Void)?

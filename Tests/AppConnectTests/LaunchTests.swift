@@ -91,7 +91,7 @@ struct LaunchTests {
         session.deliver(7, .config([:]))
         session.receive(.activity(isActive: false))
         session.effects = []
-        #expect(session.session.stop() == [.send(.stop), .answered(id: id, .none), .close])
+        #expect(session.session.stop() == [.send(.stop), .answered(id: id, .unanswered), .close])
         session.deliver(8, .pasteboard(.unauthorized))
         session.receive(.displayed(id: id, true))
         session.receive(.activity(isActive: true))

@@ -19,7 +19,7 @@ private final class OwnThread: TaskExecutor {
 @Suite("Over a real socket", .serialized)
 struct LinkTests {
     /// A started app with an agent in a folder of its own, both ended afterwards.
-    private func withApp(
+    func withApp(
         _ app: RecordingApp = RecordingApp(), _ change: (inout AppConnect.Options) -> Void = { _ in },
         _ body: (AppConnect, ScriptedAgent) throws -> Void
     ) async throws {

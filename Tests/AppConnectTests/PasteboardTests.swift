@@ -94,7 +94,7 @@ struct PasteboardTests {
         #expect(copying == 1 && session.effects == [.answered(id: 1, .done(true))])
         session.effects = []
         session.lose()
-        #expect(pasting == 2 && session.effects.contains(.answered(id: 2, .none)))
+        #expect(pasting == 2 && session.effects.contains(.answered(id: 2, .unanswered)))
         #expect(session.session.paste().0 == nil)
         session.connect(hasPasteboard: false)
         #expect(session.session.paste().0 == nil && session.session.copy(nil).0 == nil)
@@ -125,7 +125,11 @@ struct PasteboardTests {
             let error = #expect(throws: AppConnectError.self) { try content.encoded() }
             #expect(error?.code == .invalidContent)
         }
-        for bytes in [[], [0], [0, 1], Array("text".utf8), [255, 0]] as [[UInt8]] {
+        let strangers: [[UInt8]] = [
+            [], [0], [0, 1], Array("text".utf8), [255, 0], Array(repeating: 116, count: 128) + [0],
+            [116, 0] + largest + [1],
+        ]
+        for bytes in strangers {
             #expect(PasteboardContent(encoded: bytes) == nil)
         }
         #expect(PasteboardContent(text: "é").text == "é")

@@ -110,7 +110,7 @@ struct ReconnectTests {
         let (id, effects) = session.session.display("hello")
         #expect(effects == [.send(.display(id: try #require(id), text: "hello"))])
         session.lose()
-        #expect(session.effects.contains(.answered(id: try #require(id), .none)))
+        #expect(session.effects.contains(.answered(id: try #require(id), .unanswered)))
         #expect(session.session.display("again").0 == nil)
         _ = try session.session.request(.copy)
         #expect(session.run() == [.attempted(.copy(.unauthorized))])

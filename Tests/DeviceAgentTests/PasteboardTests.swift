@@ -125,8 +125,10 @@ extension TestDevice {
     fileprivate mutating func paste(_ link: LinkID) throws -> PasteboardItem? {
         sent[link] = []
         try handle(.frame(link, .paste(id: 8)))
-        let answers = (sent[link] ?? []).compactMap { if case .pasted(8, let item) = $0 { item } else { nil } }
-        guard sent[link]?.isEmpty == false else { throw TestFailure("no answer") }
-        return answers.first
+        let answers = (sent[link] ?? []).compactMap { frame -> PasteboardItem?? in
+            if case .pasted(8, let item) = frame { .some(item) } else { nil }
+        }
+        guard answers.count == 1 else { throw TestFailure("\(answers.count) answers") }
+        return answers[0]
     }
 }

@@ -108,7 +108,7 @@ struct MetricTests {
                 let mode = try FileManager.default.attributesOfItem(atPath: fleet.home.metricsTokenPath)[
                     .posixPermissions]
                 #expect(mode as? Int == 0o600)
-                try await until("the controller serves") {
+                try await until("the controller serves", within: .seconds(120)) {
                     guard accepts(port: UInt16(place.port)) else { return false }
                     return try await Self.ask(place, "GET /metrics", token).contains("fleetbus_serving 1")
                 }

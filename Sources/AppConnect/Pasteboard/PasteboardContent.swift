@@ -2,7 +2,7 @@ import Crypto
 import FleetProtocol
 
 /// What a person copies: bytes, and what they are.
-public struct PasteboardContent: Hashable, Sendable {
+public struct PasteboardContent: Hashable, Sendable, CustomStringConvertible {
     /// A media type, such as `text/plain` or `image/png`: 1 to 127 bytes.
     public let type: String
     /// At most ``maximumSize`` bytes.
@@ -26,6 +26,9 @@ public struct PasteboardContent: Hashable, Sendable {
     /// The text, where it is one: of a type that begins with `text/`, in UTF-8.
     public var text: String? { type.hasPrefix("text/") ? String(validating: data, as: UTF8.self) : nil }
 
+    /// `text/plain, 9 bytes`: not the content, which is not for logs.
+    public var description: String { "\(Text.printable(type, limit: Self.maximumType)), \(data.count) bytes" }
+
     /// As it passes over the link: the type, a zero byte, the data.
     package func encoded() throws(AppConnectError) -> [UInt8] {
         guard data.count <= Self.maximumSize else {
@@ -44,7 +47,8 @@ public struct PasteboardContent: Hashable, Sendable {
 
     /// nil for bytes that ``encoded()`` does not make.
     package init?(encoded bytes: [UInt8]) {
-        guard let end = bytes.firstIndex(of: 0), end > 0,
+        guard let end = bytes.firstIndex(of: 0), (1...Self.maximumType).contains(end),
+            bytes.count - end - 1 <= Self.maximumSize,
             let type = String(validating: bytes[..<end], as: UTF8.self)
         else { return nil }
         self.init(Array(bytes[(end + 1)...]), type: type)

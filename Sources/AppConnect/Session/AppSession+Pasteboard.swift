@@ -24,15 +24,32 @@ extension AppSession {
 
     /// The id under which the answer comes; nil where nobody would answer. nil as item: what the agent has from before is to be
     /// pasted no more.
-    package mutating func copy(_ item: PasteboardItem?) -> (Int64?, [Effect]) { ask { .copy(id: $0, item) } }
+    package mutating func copy(_ item: PasteboardItem?) -> (Int64?, [Effect]) {
+        inquireOfPasteboard { .copy(id: $0, item) }
+    }
 
-    package mutating func paste() -> (Int64?, [Effect]) { ask { .paste(id: $0) } }
+    package mutating func paste() -> (Int64?, [Effect]) { inquireOfPasteboard { .paste(id: $0) } }
 
-    /// One from before would end the connection over a frame that it does not know.
-    private mutating func ask(_ frame: (_ id: Int64) -> AppFrame) -> (Int64?, [Effect]) {
-        guard phase == .ready, connection == .open, hasPasteboard else { return (nil, []) }
+    /// An agent from before would end the connection over a frame that it does not know.
+    private mutating func inquireOfPasteboard(_ frame: (_ id: Int64) -> AppFrame) -> (Int64?, [Effect]) {
+        guard phase == .ready, connection == .open, hasPasteboard, questions.count < Self.maximumQuestions else {
+            return (nil, [])
+        }
         let id = inquire(frame)
         return (id, flush())
+    }
+
+    /// What is copied is large, and waits in memory until it is written.
+    private static let maximumQuestions = 4
+
+    /// The agent has not taken what the app copied: it has heard of less than the app reads, whose callback comes.
+    package mutating func refusedCopy(isSecured: Bool) throws -> [Effect] {
+        try mustBeReady(for: "something was copied")
+        if isSecured { _ = try usableKeys() }
+        guard case .pasteboard(let policy) = properties[.pasteboard] else { return [] }
+        ask { .blocked(.copy, target: nil, number: $0) }
+        queue(.attempted(.copy(policy)))
+        return flush()
     }
 
     /// nil for what this app cannot read now.

@@ -47,8 +47,8 @@ package struct AppSession: Sendable {
     package enum Answer: Hashable, Sendable {
         case done(Bool)
         case pasted(PasteboardItem?)
-        /// The connection ended before it came.
-        case none
+        /// The connection ended before it came, or nobody could be asked, or it took too long.
+        case unanswered
     }
 
     /// A delivery that the delegate, or the library for it, has taken.
@@ -197,7 +197,7 @@ package struct AppSession: Sendable {
     }
 
     private mutating func endQuestions() {
-        for id in questions.sorted() { effects.append(.answered(id: id, .none)) }
+        for id in questions.sorted() { effects.append(.answered(id: id, .unanswered)) }
         questions = []
     }
 

@@ -25,6 +25,10 @@ final class LinkConnection: ChannelDuplexHandler {
     /// Frames that are not dealt with yet, and whether more may be read once they are.
     private var waiting = 0
     private var isReadHeld = false
+    /// What has come in one read with them, and has to wait: nothing more is read before.
+    private var held: CircularBuffer<AppFrame> = []
+    /// A large frame is being dealt with, or one whose answer is large: alone, and what it is told is read first.
+    private var isAlone = false
     /// What it is told of the screen once it reads on: nothing is kept of what was so in between.
     private var isActive: Bool?
 
@@ -59,7 +63,7 @@ final class LinkConnection: ChannelDuplexHandler {
 
     /// Holds back while the agent is busy with what was said, and while the process does not read what it is told.
     func read(context: ChannelHandlerContext) {
-        if waiting < Self.maximumWaiting, context.channel.isWritable {
+        if waiting < Self.maximumWaiting, held.isEmpty, context.channel.isWritable {
             context.read()
         } else {
             isReadHeld = true
@@ -69,17 +73,22 @@ final class LinkConnection: ChannelDuplexHandler {
     /// One frame has been dealt with.
     func handled() {
         waiting -= 1
+        passOn()
         readOn()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
+        passOn()
         readOn()
         tellActivity()
         context.fireChannelWritabilityChanged()
     }
 
     private func readOn() {
-        guard isReadHeld, waiting < Self.maximumWaiting / 2, let context, context.channel.isWritable else { return }
+        guard isReadHeld, held.isEmpty, waiting < Self.maximumWaiting / 2, let context, context.channel.isWritable
+        else {
+            return
+        }
         isReadHeld = false
         context.read()
     }
@@ -129,8 +138,31 @@ final class LinkConnection: ChannelDuplexHandler {
             }
             silence?.cancel()
             pass(.frame(link, frame))
-        default: pass(.frame(link, frame))
+        default:
+            guard isRegistered else { return refuse(.invalid, "the first line must be a registration", context) }
+            held.append(frame)
+            passOn()
         }
+    }
+
+    /// Passes on what waits, in order, as far as there is room for it.
+    private func passOn() {
+        while !isOver, let frame = held.first, waiting < Self.maximumWaiting, !isAlone || waiting == 0 {
+            guard !frame.isOfPasteboard || waiting == 0 && context?.channel.isWritable == true else { return }
+            isAlone = frame.isOfPasteboard
+            held.removeFirst()
+            pass(.frame(link, frame))
+        }
+    }
+
+    /// Nothing more comes: what was said counts, but for questions that nobody waits for.
+    private func passOnAll() {
+        isOver = true
+        for frame in held {
+            if case .paste = frame { continue }
+            pass(.frame(link, frame))
+        }
+        held = []
     }
 
     private func pass(_ event: DeviceEvent) {
@@ -148,14 +180,14 @@ final class LinkConnection: ChannelDuplexHandler {
         // It may quote what anybody on this machine has said.
         let text = Text.printable(message, limit: 500)
         logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(text)"])
-        isOver = true
+        passOnAll()
         context.writeAndFlush(NIOAny(AgentFrame.refused(code, message: text).line), promise: nil)
         context.close(promise: nil)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         silence?.cancel()
-        isOver = true
+        passOnAll()
         changed(.ended)
         if isRegistered { handler(.linkClosed(link)) }
         context.fireChannelInactive()
@@ -166,5 +198,15 @@ final class LinkConnection: ChannelDuplexHandler {
             return refuse(.invalid, "a line of more than \(Link.maximumLine) bytes", context)
         }
         context.close(promise: nil)
+    }
+}
+
+extension AppFrame {
+    /// It is large, or its answer is.
+    fileprivate var isOfPasteboard: Bool {
+        switch self {
+        case .copy, .paste: true
+        default: false
+        }
     }
 }

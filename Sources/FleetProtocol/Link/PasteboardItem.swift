@@ -1,5 +1,5 @@
 /// What has been copied, as it passes over the link.
-package struct PasteboardItem: Hashable, Sendable {
+package struct PasteboardItem: Hashable, Sendable, CustomStringConvertible {
     /// The content itself, or, where it is secured, its encrypted form.
     package var content: [UInt8]
     /// Only who has the secret that all authorized apps of the device share can read it.
@@ -9,6 +9,8 @@ package struct PasteboardItem: Hashable, Sendable {
         self.content = content
         self.isSecured = isSecured
     }
+
+    package var description: String { "\(content.count) bytes, \(isSecured ? "secured" : "for everybody")" }
 
     /// Bytes of the content: so that it has its place in a line.
     package static let maximumSize = 160 * 1_024

@@ -26,7 +26,7 @@ public enum AuthReason: Int, WireNamed, JSONCodable {
     public static let wireNames = ["none", "policy", "outOfContact", "passcodeAttempts", "selfRetired", "unknownValue"]
 }
 
-/// Copying out of the app. To the app, `secureCopy` is the same as `authorized`.
+/// Copying out of the app; under `secureCopy` for authorized apps of the device alone, which the library sees to.
 public enum PasteboardPolicy: Int, WireNamed, JSONCodable {
     case unauthorized, authorized, secureCopy
     /// The names on the wire, by raw value.

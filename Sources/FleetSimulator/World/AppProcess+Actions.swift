@@ -115,6 +115,7 @@ extension AppProcess {
                 {
                     world.fail(.confined, "\(name): it copies to where it may not")
                 }
+                if item.isSecured { machine.watch.pasteboard.encrypted(content, as: item) }
                 let (id, more) = session.copy(item)
                 if let id { copying.insert(id) }
                 return effects + more
@@ -125,7 +126,9 @@ extension AppProcess {
     /// As an app that asks no library would.
     func copyUnasked(isSecured: Bool) {
         guard session?.connection == .open else { return }
-        send(.copy(id: 0, PasteboardItem(somethingNew, isSecured: isSecured)))
+        let content = somethingNew
+        // Of which its library knows nothing.
+        send(.copy(id: 1 << 40 + Int64(copies), PasteboardItem(content, isSecured: isSecured)))
     }
 
     func paste() {
@@ -133,7 +136,7 @@ extension AppProcess {
             let isOpen = session.phase == .ready && session.connection == .open
             let (id, effects) = session.paste()
             if let id { copying.insert(id) }
-            if (id != nil) != isOpen {
+            if (id != nil) != isOpen, displays.count + copying.count < 4 {
                 world.fail(.confined, "\(name): to paste is \(isOpen ? "refused" : "allowed")")
             }
             return effects
@@ -148,8 +151,9 @@ extension AppProcess {
         let isOpen =
             session.phase == .ready && isAuthorized && session.properties.availability == .available
             && session.keys != nil
-        if session.content(of: item) != nil, !isOpen {
-            world.fail(.confined, "\(name) reads what authorized apps alone may read")
+        let expected = isOpen ? machine.watch.pasteboard.encrypted.last { $0.item == item }?.content : nil
+        if (try? session.content(of: item)?.encoded()) != expected {
+            world.fail(.confined, "\(name) reads something else than what was copied for authorized apps")
         }
     }
 

@@ -70,7 +70,7 @@ extension Machine {
             status.order.sequence = 1
             return .report(status)
         case .send(let link, .pasted(let id, nil)) where world.fault == .pasteboardNotConfined:
-            return .send(link, .pasted(id: id, watch.pasteboard.last))
+            return .send(link, .pasted(id: id, watch.pasteboard.newest))
         case .send(_, .copied), .send(_, .pasted):
             return world.fault == .copiesNotAnswered ? nil : effect
         case .reconnect where world.fault == .connectionKept: return nil

@@ -38,7 +38,6 @@ extension Machine {
         watch.limitsReplaced = Set(limited.filter { app in limited.count { $0 == app } > 1 })
         checkLevelTimes(core, events)
         checkPasscodes(events, effects, core)
-        notePasteboard(events, core)
         for case .store(let changes) in effects {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {

@@ -5,14 +5,19 @@ import FleetProtocol
 struct PasteboardWatch {
     /// What was copied last, and by whom; nil: nothing is there.
     var content: (item: PasteboardItem, source: AppID)?
-    /// Its app has been retired, and perhaps again authorized, while it was copied: it may be there, or not.
+    /// Whether that is there nobody can say.
     var isDoubtful = false
-    /// What was ever copied there.
-    var last: PasteboardItem?
-    /// In this moment, before it or behind it: who may use keys, and who may copy to where anybody can read it.
-    var open: Set<AppID> = []
-    var free: Set<AppID> = []
-    var confined: Set<AppID> = []
+    /// What was taken last, whatever has become of it.
+    var newest: PasteboardItem?
+    /// What is to be answered in this moment.
+    var expected: [(link: LinkID, answer: AgentFrame, to: AppID)] = []
+    /// What apps have encrypted lately.
+    private(set) var encrypted: [(item: PasteboardItem, content: [UInt8])] = []
+
+    mutating func encrypted(_ content: [UInt8], as item: PasteboardItem) {
+        encrypted.append((item, content))
+        if encrypted.count > 16 { encrypted.removeFirst() }
+    }
 }
 
 /// The pasteboard: what people do with it, and the laws of what comes of it.
@@ -36,78 +41,62 @@ extension Machine {
         world.after(wait) { [unowned self] in copyOrPaste(until: end, chance, left: left - 1) }
     }
 
-    /// Who might do what in this moment. The records of before are still those that are watched.
-    func notePasteboard(_ events: [DeviceEvent], _ core: DeviceCore) {
-        guard events.contains(where: isOfPasteboard) else { return }
-        (watch.pasteboard.open, watch.pasteboard.free, watch.pasteboard.confined) = ([], [], [])
-        for app in core.state.apps.values {
-            for record in [watch.records[app.id], app].compactMap(\.self) {
-                if record.availability == .available { watch.pasteboard.open.insert(app.id) }
-                guard record.authState == .authorized else { continue }
-                switch record[.pasteboard].value {
-                case .pasteboard(.authorized): watch.pasteboard.free.insert(app.id)
-                case .pasteboard(.secureCopy): watch.pasteboard.confined.insert(app.id)
-                default: break
-                }
-            }
+    /// What is copied or pasted is to be dealt with next: by what is in force now.
+    func expectPasteboard(_ event: DeviceEvent, _ core: DeviceCore) {
+        guard case .frame(let link, let frame) = event, let app = watch.links[link.number],
+            let record = core.state.apps[app]
+        else { return }
+        switch frame {
+        case .copy(let number, let item):
+            let isTaken = mayCopy(record, item)
+            watch.pasteboard.expected.append((link, .copied(id: number, isTaken), app))
+            guard isTaken else { return }
+            watch.pasteboard.content = item.map { ($0, app) }
+            watch.pasteboard.newest = item ?? watch.pasteboard.newest
+            watch.pasteboard.isDoubtful = false
+        case .paste(let number):
+            let item = watch.pasteboard.content?.item
+            let mayRead = record.availability == .available || item?.isSecured == false
+            watch.pasteboard.expected.append((link, .pasted(id: number, mayRead ? item : nil), app))
+        default: break
         }
     }
 
-    private func isOfPasteboard(_ event: DeviceEvent) -> Bool {
-        switch event {
-        case .frame(_, .copy), .frame(_, .paste): true
-        default: false
-        }
+    private func mayCopy(_ app: AppRecord, _ item: PasteboardItem?) -> Bool {
+        guard app.authState == .authorized else { return false }
+        guard item?.isSecured == true else { return app[.pasteboard].value == .pasteboard(.authorized) }
+        return app[.pasteboard].value != .pasteboard(.unauthorized) && app.availability == .available
     }
 
-    /// What was copied by who may, and nothing else, is pasted, by who may, and not when its app has been retired since.
-    func checkPasteboard(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
-        let source = watch.pasteboard.content?.source
-        let retired = Set(effects.compactMap { if case .destroyKeys(let app) = $0 { app } else { nil } })
-        if let source, retired.contains(source) { watch.pasteboard.isDoubtful = true }
-        for case .frame(let link, let frame) in events {
-            guard let app = watch.links[link.number] else { continue }
-            switch frame {
-            case .copy(let number, let item):
-                guard isCopied(number, link, effects) == true else { continue }
-                checkMayCopy(app, item)
-                watch.pasteboard.content = item.map { ($0, app) }
-                watch.pasteboard.isDoubtful = retired.contains(app)
-                watch.pasteboard.last = item ?? watch.pasteboard.last
-            case .paste(let number):
-                for case .send(link, .pasted(number, let item)) in effects { checkPasted(item, in: app) }
-            default: break
-            }
-        }
-        guard let source = watch.pasteboard.content?.source, retired.contains(source), let core else { return }
+    /// What an app has copied goes with its keys.
+    func forgetCopied(_ core: DeviceCore) {
+        guard let source = watch.pasteboard.content?.source else { return }
         if core.state.apps[source]?.authState == .retired { watch.pasteboard.content = nil }
     }
 
-    private func isCopied(_ number: Int64, _ link: LinkID, _ effects: [DeviceEffect]) -> Bool? {
-        for case .send(link, .copied(number, let isDone)) in effects { return isDone }
-        return nil
-    }
-
-    private func checkMayCopy(_ app: AppID, _ item: PasteboardItem?) {
-        let pasteboard = watch.pasteboard
-        let isAllowed =
-            item?.isSecured == true
-            ? pasteboard.open.contains(app) && (pasteboard.confined.contains(app) || pasteboard.free.contains(app))
-            : pasteboard.free.contains(app)
-        if !isAllowed { world.fail(.confined, "\(name)/\(app) has copied, and may not") }
-    }
-
-    private func checkPasted(_ item: PasteboardItem?, in app: AppID) {
-        let pasteboard = watch.pasteboard
-        if let item {
-            if item != pasteboard.content?.item {
-                world.fail(.confined, "\(name)/\(app) is given what is not there to be pasted")
+    /// What was copied by who may, and nothing else, is pasted, by who may, and not when its app has been retired since.
+    func checkPasteboard(_ effects: [DeviceEffect]) {
+        for (link, answer, app) in watch.pasteboard.expected {
+            let told = effects.compactMap { effect -> AgentFrame? in
+                guard case .send(link, let frame) = effect else { return nil }
+                switch (frame, answer) {
+                case (.copied(let id, _), .copied(let number, _)) where id == number: return frame
+                case (.pasted(let id, _), .pasted(let number, _)) where id == number: return frame
+                default: return nil
+                }
             }
-            if item.isSecured, !pasteboard.open.contains(app) {
-                world.fail(.confined, "\(name)/\(app) is given what authorized apps alone may read")
+            guard let told = told.first else {
+                // Its connection was not the app's any more.
+                watch.pasteboard.isDoubtful = true
+                continue
             }
-        } else if let content = pasteboard.content, !pasteboard.isDoubtful, !content.item.isSecured {
-            world.fail(.confined, "\(name)/\(app) is not given what everybody may read")
+            if told != answer, !watch.pasteboard.isDoubtful {
+                world.fail(.confined, "\(name)/\(app) is told \(told), not \(answer)")
+            }
         }
+        watch.pasteboard.expected = []
+        // Retired and authorized by one message: nothing of it is left.
+        guard let source = watch.pasteboard.content?.source else { return }
+        for case .destroyKeys(source) in effects { watch.pasteboard.isDoubtful = true }
     }
 }

@@ -183,7 +183,9 @@ final class Machine: BusClient {
             if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
             if givesUp(event) { continue }
             if case .connected(let name) = event { watch.bus.began(name, at: runningTime) }
+            if let core { expectPasteboard(event, core) }
             core?.handle(event, at: now)
+            if let core { forgetCopied(core) }
         }
         guard let effects = core?.takeEffects(at: now) else { return }
         (decidedAt, decidedFor) = (world.now, core?.connection)
@@ -193,7 +195,7 @@ final class Machine: BusClient {
         wakePerson()
         watch.bus.before = []
         let said = world.fault == nil ? effects : altered(effects)
-        checkPasteboard(events, said)
+        checkPasteboard(said)
         checkDues(events, said)
         perform(said[...], isStored: false)
     }

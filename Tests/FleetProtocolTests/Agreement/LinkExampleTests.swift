@@ -41,6 +41,26 @@ struct LinkExampleTests {
         #expect(throws: FleetProtocolError.self) { try read(JSONValue.largestInteger) }
     }
 
+    @Test("what is copied says who may read it, and has its place in a line")
+    func pasteboardItem() throws {
+        func code(_ text: String) -> FleetProtocolError.Code? {
+            do {
+                _ = try AppFrame(json: Array(text.utf8), limit: Link.maximumLine)
+                return nil
+            } catch { return (error as? FleetProtocolError)?.code }
+        }
+        let largest = PasteboardItem(Array(repeating: 1, count: PasteboardItem.maximumSize), isSecured: true)
+        #expect(code(AppFrame.copy(id: 1, largest).jsonText) == nil)
+        let larger = PasteboardItem(largest.content + [1], isSecured: true)
+        #expect(code(AppFrame.copy(id: 1, larger).jsonText) == .tooLarge)
+        #expect(code(#"{"type":"copy","id":1,"content":"AA"}"#) == .missing)
+        #expect(code(#"{"type":"copy","content":"AA","secured":true}"#) == .missing)
+        #expect(code(#"{"type":"copy","id":1,"content":"A","secured":true}"#) == .value)
+        #expect(code(#"{"type":"copy","id":1,"content":"AA","secured":1}"#) == .type)
+        #expect(code(#"{"type":"paste"}"#) == .missing)
+        #expect(!"\(AppFrame.copy(id: 1, PasteboardItem([77], isSecured: false)))".contains("77"))
+    }
+
     @Test("every example of a frame is valid by its schema", arguments: ["app", "agent"])
     func validate(_ direction: String) throws {
         let files = try examples(direction)

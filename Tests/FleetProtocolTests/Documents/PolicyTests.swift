@@ -65,6 +65,9 @@ struct PolicyTests {
             (.pasteboard(.authorized), .pasteboard(.secureCopy)),
             (.pasteboard(.secureCopy), .pasteboard(.unauthorized)),
             (.print(.authorized), .print(.unauthorized)), (.dragAndDrop(.allApps), .dragAndDrop(.appConnectApps)),
+            (.dragAndDrop(.allApps), .dragAndDrop(.appConnectApps, apps: [a])),
+            (.dragAndDrop(.appConnectApps, apps: [a, b]), .dragAndDrop(.appConnectApps, apps: [b])),
+            (.dragAndDrop(.appConnectApps, apps: [a]), .dragAndDrop(.notAllowed)),
             (.logLevel(.debug), .logLevel(.info)),
         ]
         for (old, new) in tightening {
@@ -73,6 +76,8 @@ struct PolicyTests {
             #expect(!old.isTightening(of: old))
         }
         #expect(!PolicyValue.openIn(.whitelist, whitelist: [b]).isTightening(of: .openIn(.whitelist, whitelist: [a])))
+        let drag = PolicyValue.dragAndDrop(.appConnectApps, apps: [b])
+        #expect(!drag.isTightening(of: .dragAndDrop(.appConnectApps, apps: [a])))
         var (limited, locked) = (SecureServicesValue(), SecureServicesValue())
         limited.offline = .init(blockAfter: 60, wipeAfter: 600)
         locked.isLocked = true
