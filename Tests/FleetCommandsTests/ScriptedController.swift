@@ -18,14 +18,19 @@ final class ScriptedController: Sendable {
     typealias Script = @Sendable (_ asked: Asked, _ count: Int) -> Response.Result?
 
     private let log = Mutex<[Asked]>([])
+    /// As the real one, it does nothing twice: what is asked again, since the answer took its time, has the same answer.
+    private let answers = Mutex<[[UInt8]: Response.Result]>([:])
     var asked: [Asked] { log.withLock { $0 } }
 
     fileprivate func answer(_ asked: Asked, _ script: Script) -> Response.Result? {
+        if let answer = answers.withLock({ $0[asked.bytes] }) { return answer }
         let count = log.withLock { log in
             log.append(asked)
             return log.count - 1
         }
-        return script(asked, count)
+        let answer = script(asked, count)
+        answers.withLock { $0[asked.bytes] = answer }
+        return answer
     }
 }
 

@@ -606,6 +606,31 @@ struct DeviceTests {
         }
     }
 
+    @Test(
+        "who was enrolled and has never said a word is shown, and who was removed is not, however late the home was read"
+    )
+    func enrolledAndSilent() throws {
+        let world = try World()
+        world.connect()
+        func devices() throws -> [String] {
+            try #require(try world.body(.devices, "{}")["devices"]?.arrayValue).map {
+                "\($0["device"]?.stringValue ?? "") \($0["state"]?.stringValue ?? "") \($0["warnings"]?.arrayValue?.count ?? 0)"
+            }
+        }
+        let other = DeviceID(unchecked: "till-2")
+        world.handle(.enrolments([till: 1, other: 3]))
+        #expect(try devices() == ["till-1 unknown 0", "till-2 unknown 0"])
+        world.online(till)
+        #expect(try devices() == ["till-1 online 0", "till-2 unknown 0"])
+        try world.body(.deviceRemove, #"{"device":"till-2"}"#)
+        world.handle(.enrolments([till: 1, other: 3]))
+        #expect(try devices() == ["till-1 online 0"])
+        world.handle(.enrolments([till: 1, other: 4]))
+        #expect(try devices() == ["till-1 online 0", "till-2 unknown 0"])
+        world.handle(.enrolments([till: 1]))
+        #expect(try devices() == ["till-1 online 0", "till-2 unknown 1"], "the home has it no more")
+    }
+
     @Test("an incarnation that the home never gave out is a warning")
     func incarnation() throws {
         let world = try World()
@@ -874,7 +899,9 @@ struct DeviceTests {
         // What a broker gives back of the one that was removed is none of it.
         world.online(till, incarnation: 1)
         world.report(.fresh(till, mail, at: world.now), isRetained: true)
-        #expect(try world.body(.devices, "{}")["devices"] == [])
+        let device = try world.body(.devices, "{}")["devices"]?.arrayValue?.first
+        #expect(
+            device?["state"] == "unknown" && device?["incarnation"] == 0 && device?["apps"] == 0, "\(device ?? .null)")
         #expect(world.retained[world.identity.topic(.reply(till, mail, .status))] == nil)
         world.online(till, incarnation: 2)
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)

@@ -2,14 +2,16 @@ import FleetProtocol
 import GRDB
 
 extension FleetStore.Transaction {
-    /// Takes over which incarnations the home has given out. Answers the devices that claim another, and those that the
+    /// Takes over which incarnations the home has given out: also a device that never said a word is one of the fleet. Answers the devices that claim another, and those that the
     /// home does not have (any more): at most 1,000 of each. One that has come since the home was read is none of them.
     func learn(
         _ enrolments: [DeviceID: Int64], hasNewcomers: Bool
     ) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {
         var missing: [DeviceRow] = []
+        var known: Set<DeviceID> = []
         for row in try rows("SELECT name, enrolled, incarnation FROM devices") {
             guard let name = DeviceID(row[0] as String) else { continue }
+            known.insert(name)
             let (before, now) = (row[1] as Int64?, enrolments[name])
             let isStrange = now == nil && row[2] as Int64 > 0 && !hasNewcomers
             guard now != before || isStrange, now != nil || missing.count < 1_000, var device = try device(name) else {
@@ -19,12 +21,20 @@ extension FleetStore.Transaction {
             try update(device)
             if now == nil, before != nil || isStrange { missing.append(device) }
         }
-        // Enrolled again without a word to this store.
-        for row in try rows("SELECT name, incarnation FROM removed_devices WHERE NOT is_back") {
-            guard let name = DeviceID(row[0] as String), let enrolled = enrolments[name], enrolled > row[1] else {
-                continue
+        for row in try rows("SELECT name, incarnation, is_back FROM removed_devices") {
+            guard let name = DeviceID(row[0] as String), let enrolled = enrolments[name] else { continue }
+            if enrolled <= row[1] {
+                // The home was read before it was removed.
+                known.insert(name)
+            } else if !(row[2] as Bool) {
+                // Enrolled again without a word to this store.
+                try readmit(name)
             }
-            try readmit(name)
+        }
+        for (name, given) in enrolments where !known.contains(name) {
+            var device = try addDevice(name, incarnation: 0, boot: 0)
+            device.learn(given)
+            try update(device)
         }
         let strangers = try rows("SELECT name FROM devices WHERE incarnation > enrolled LIMIT 1000")
             .compactMap { try DeviceID($0[0] as String).flatMap { try device($0) } }
