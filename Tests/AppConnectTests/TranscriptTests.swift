@@ -39,7 +39,7 @@ struct TranscriptTests {
                     if call == changed(2, try session.session.reads(.config)) {
                         try session.acknowledge(.config, .applied)
                     }
-                    if case .changed(13, _) = call { try session.acknowledge(.auth, .applied) }
+                    if case .changed(14, _) = call { try session.acknowledge(.auth, .applied) }
                     session.finish(call)
                     said += session.sent()
                 }
@@ -69,6 +69,8 @@ struct TranscriptTests {
         case .blocked(.openIn, let target, _):
             session.effects += try session.session.request(.openIn(AppID(unchecked: target ?? ""))).1
         case .display(_, let text): session.effects += session.session.display(text).1
+        case .copy(_, let item): session.effects += session.session.copy(item).1
+        case .paste: session.effects += session.session.paste().1
         case .stop: session.effects += session.session.stop()
         default: break
         }

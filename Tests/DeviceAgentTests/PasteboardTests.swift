@@ -61,7 +61,8 @@ struct PasteboardTests {
         #expect(try device.copy(Self.open, mailLink))
         try device.apply(.all, notes, .auth, .auth(.unauthorized))
         #expect(try device.paste(notesLink) == Self.open)
-        #expect(try device.copy(nil, notesLink) == false, "who may not copy empties nothing either")
+        #expect(try device.copy(nil, notesLink) == false)
+        #expect(try device.paste(notesLink) == Self.open, "who may not copy empties nothing either")
         #expect(try device.copy(nil, mailLink))
         #expect(try device.paste(notesLink) == nil)
     }

@@ -60,4 +60,36 @@ struct PasteboardTests {
             #expect(events.contains("copy") && events.contains("dragAndDrop"))
         }
     }
+
+    @Test("an app in another language pastes what one on AppConnect has copied, and the other way round")
+    func foreign() async throws {
+        try await withFixture { fixture in
+            let fleet = try await TestFleet.running(fixture, "till-1")
+            for name in ["app.mail", "app.foreign"] { try await fleet.apply(name, "all", Self.spec, []) }
+            let mail = try await start("app.mail", in: fleet)
+            let (process, said) = try await fleet.startForeignApp("app.foreign", on: "till-1")
+            @Sendable func isAuthorized(_ event: JSONValue) -> Bool {
+                event["what"] == "auth" && event["value"]?["state"] == "authorized"
+            }
+            try await said.first("callback", where: isAuthorized)
+            try await mail.say("copy from Swift, é", "copied") { $0["ok"] == true }
+            try process.send(line: "paste")
+            try await said.first("pasted") { $0["text"] == "from Swift, é" }
+            try process.send(line: "copy from Python")
+            try await said.first("copied") { $0["ok"] == true }
+            try await mail.say("paste", "pasted") { $0["text"] == "from Python" }
+            // Neither of them is in the clear on its way.
+            for event in ["sent", "received"] {
+                for frame in said.all(event).compactMap({ $0["frame"] }) where frame["content"] != nil {
+                    let content = Base64URL.decode((frame["content"]?.stringValue ?? "").utf8) ?? []
+                    #expect(frame["secured"] == true && content.count > 28)
+                    #expect(!String(decoding: content, as: UTF8.self).contains("from"))
+                }
+            }
+            try await fleet.apply("app.foreign", "all", "{auth: {state: unauthorized}}", ["--wait=20s"])
+            said.removeAll()
+            try process.send(line: "paste")
+            try await said.first("pasted") { $0["text"] == .null }
+        }
+    }
 }

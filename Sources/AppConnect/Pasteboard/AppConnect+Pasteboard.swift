@@ -11,8 +11,8 @@ extension AppConnect {
     /// - Returns: Whether it can be pasted now. false: the policies do not allow it, and nothing has been written; the attempt
     ///   is reported to the operators, and ``BlockedAttemptDelegate`` told.
     /// - Throws: ``AppConnectError`` before ready and after stop; `invalidContent`; `unreachable` without an agent, with one that
-    ///   is older than this, while four of these are waited for, and after half a minute without an answer. ``SecureFileError`` `noKeys` under `secureCopy`
-    ///   while secure services are unavailable: nothing has been written.
+    ///   is older than this, while four of these are waited for, and after half a minute without an answer.
+    ///   ``SecureFileError`` `noKeys` under `secureCopy` while secure services are unavailable: nothing has been written.
     public func copy(_ content: PasteboardContent) async throws -> Bool {
         let bytes = try content.encoded()
         let pasteboard = pasteboard

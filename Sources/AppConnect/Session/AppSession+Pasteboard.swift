@@ -46,9 +46,8 @@ extension AppSession {
     package mutating func refusedCopy(isSecured: Bool) throws -> [Effect] {
         try mustBeReady(for: "something was copied")
         if isSecured { _ = try usableKeys() }
-        guard case .pasteboard(let policy) = properties[.pasteboard] else { return [] }
         ask { .blocked(.copy, target: nil, number: $0) }
-        queue(.attempted(.copy(policy)))
+        queue(.attempted(.copy(.unauthorized)))
         return flush()
     }
 

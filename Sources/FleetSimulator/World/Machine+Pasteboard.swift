@@ -42,12 +42,11 @@ extension Machine {
     }
 
     /// What is copied or pasted is to be dealt with next: by what is in force now.
-    func expectPasteboard(_ event: DeviceEvent, _ core: DeviceCore) {
-        guard case .frame(let link, let frame) = event, let app = watch.links[link.number],
-            let record = core.state.apps[app]
-        else { return }
+    func expectPasteboard(_ event: DeviceEvent) {
+        guard case .frame(let link, let frame) = event, let app = watch.links[link.number] else { return }
         switch frame {
         case .copy(let number, let item):
+            guard let record = core?.state.apps[app] else { return }
             let isTaken = mayCopy(record, item)
             watch.pasteboard.expected.append((link, .copied(id: number, isTaken), app))
             guard isTaken else { return }
@@ -55,6 +54,7 @@ extension Machine {
             watch.pasteboard.newest = item ?? watch.pasteboard.newest
             watch.pasteboard.isDoubtful = false
         case .paste(let number):
+            guard let record = core?.state.apps[app] else { return }
             let item = watch.pasteboard.content?.item
             let mayRead = record.availability == .available || item?.isSecured == false
             watch.pasteboard.expected.append((link, .pasted(id: number, mayRead ? item : nil), app))
@@ -69,9 +69,9 @@ extension Machine {
     }
 
     /// What an app has copied goes with its keys.
-    func forgetCopied(_ core: DeviceCore) {
+    func forgetCopied() {
         guard let source = watch.pasteboard.content?.source else { return }
-        if core.state.apps[source]?.authState == .retired { watch.pasteboard.content = nil }
+        if core?.state.apps[source]?.authState == .retired { watch.pasteboard.content = nil }
     }
 
     /// What was copied by who may, and nothing else, is pasted, by who may, and not when its app has been retired since.

@@ -183,9 +183,9 @@ final class Machine: BusClient {
             if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
             if givesUp(event) { continue }
             if case .connected(let name) = event { watch.bus.began(name, at: runningTime) }
-            if let core { expectPasteboard(event, core) }
+            expectPasteboard(event)
             core?.handle(event, at: now)
-            if let core { forgetCopied(core) }
+            forgetCopied()
         }
         guard let effects = core?.takeEffects(at: now) else { return }
         (decidedAt, decidedFor) = (world.now, core?.connection)

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""An app of a Fleetbus device in Python, with its standard library alone: written from schemas/link/.
+"""An app of a Fleetbus device in Python: written from schemas/link/. With its standard library alone, but for what is encrypted.
 
     app.py --socket PATH --app ID --data FOLDER [--token TEXT] [--without print,config] [--answer error]
 
 It registers at the agent's socket, keeps the properties that it is told, answers for every policy, and comes back with
 `resume` when the agent is restarted. Each thing that happens is one JSON line on standard output, which says what in
-`event`: sent and received (with the `frame`), ready, callback, again (a second ready), refused, lost.
+`event`: sent and received (with the `frame`), ready, callback, again (a second ready), refused, lost, copied, pasted.
 
-Lines on standard input: `blocked ACTION [TARGET]`, `display TEXT`, and `stop`. Not shown here: an app that retires
+Lines on standard input: `blocked ACTION [TARGET]`, `display TEXT`, `copy TEXT`, `paste`, and `stop`. Not shown here: an app that retires
 itself, and debug codes.
 """
 
 import argparse
+import base64
 import json
 import os
 import pathlib
@@ -21,6 +22,11 @@ import socket
 import sys
 import time
 import uuid
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 LONGEST_LINE = 262_144
 ACKNOWLEDGED = ("auth", "config", "openIn", "openFrom", "pasteboard", "print", "secureFileIO")
@@ -82,6 +88,14 @@ def install_id(folder):
     return file.read_text()
 
 
+def text64(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def bytes64(text):
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
 class App:
     def __init__(self, options):
         self.options = options
@@ -99,7 +113,9 @@ class App:
         self.link = None
         self.welcome = False
         self.incoming = b""
-        self.displays = 0
+        self.asked = 0
+        self.shared = None  # the secret of all authorized apps of the device
+        self.has_pasteboard = False
         self.input_open = True
         self.stopping = False
 
@@ -182,6 +198,7 @@ class App:
         match frame["type"]:
             case "welcome":
                 self.welcome = True
+                self.has_pasteboard = frame.get("pasteboard", False)
             case "refused":
                 tell("refused", code=frame["code"], message=frame["message"])
             case "ready" if self.is_ready:
@@ -189,6 +206,12 @@ class App:
                 self.send({"type": "ready"})
             case "ready":
                 self.ready(frame["properties"])
+            case "keys":
+                self.shared = bytes64(frame["shared"]) if "shared" in frame else None
+            case "copied":
+                tell("copied", ok=frame["ok"])
+            case "pasted":
+                tell("pasted", text=self.pasted(frame))
             case "deliver":
                 self.deliver(frame["delivery"], frame["what"], frame["value"])
 
@@ -231,6 +254,47 @@ class App:
             self.answers[policy]["message"] = message
         self.send({"type": "acknowledge", **self.answers[policy]})
 
+    # Copying and pasting
+
+    def cipher(self):
+        key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"fleetbus shared pasteboard\0").derive(self.shared)
+        return AESGCM(key)
+
+    def may_use_keys(self):
+        is_authorized = self.properties.get("auth", {}).get("state") == "authorized"
+        return is_authorized and self.properties.get("availability") == "available" and self.shared is not None
+
+    def copy(self, text):
+        is_authorized = self.properties.get("auth", {}).get("state") == "authorized"
+        policy = self.properties.get("pasteboard", {}).get("policy") if is_authorized else "unauthorized"
+        content = b"text/plain\0" + text.encode()
+        if policy == "unauthorized":
+            return self.send({"type": "blocked", "action": "copy"})
+        if policy == "secureCopy":
+            if not self.may_use_keys():
+                return tell("copied", ok=False)
+            nonce = os.urandom(12)
+            content = nonce + self.cipher().encrypt(nonce, content, None)
+        self.ask({"type": "copy", "content": text64(content), "secured": policy == "secureCopy"})
+
+    def pasted(self, frame):
+        if "content" not in frame:
+            return None
+        content = bytes64(frame["content"])
+        if frame["secured"]:
+            if not self.may_use_keys():
+                return None
+            try:
+                content = self.cipher().decrypt(content[:12], content[12:], None)
+            except InvalidTag:
+                return None
+        return content.partition(b"\0")[2].decode()
+
+    def ask(self, frame):
+        self.asked += 1
+        if self.has_pasteboard or frame["type"] == "display":
+            self.send({**frame, "id": self.asked})
+
     # What the person at the app does
 
     def read_input(self):
@@ -243,8 +307,11 @@ class App:
                 case ["blocked", action, target]:
                     self.send({"type": "blocked", "action": action, "target": target})
                 case ["display", *words]:
-                    self.displays += 1
-                    self.send({"type": "display", "id": self.displays, "text": " ".join(words)})
+                    self.ask({"type": "display", "text": " ".join(words)})
+                case ["copy", *words]:
+                    self.copy(" ".join(words))
+                case ["paste"]:
+                    self.ask({"type": "paste"})
                 case ["stop"]:
                     self.stopping = True
 
