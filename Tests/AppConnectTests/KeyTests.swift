@@ -8,19 +8,7 @@ struct KeyTests {
     private let keys = AppKeys(app: Array(repeating: 1, count: 32), shared: Array(repeating: 2, count: 32))
     private let others = AppKeys(app: Array(repeating: 3, count: 32), shared: Array(repeating: 2, count: 32))
 
-    /// An authorized app with its keys.
-    private func session() throws -> Session {
-        var properties = AppProperties.initial
-        properties.availability = .available
-        properties[.auth] = .auth(.authorized, message: "")
-        var session = Session()
-        try session.session.start(as: Session.registration())
-        session.connect()
-        session.receive(.keys(keys))
-        session.receive(.ready(properties))
-        session.run()
-        return session
-    }
+    private func session() throws -> Session { try .authorized(with: keys) }
 
     private func code(_ session: Session, _ identifier: String = "database") -> SecureFileError.Code? {
         do {

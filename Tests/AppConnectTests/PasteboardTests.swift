@@ -9,20 +9,11 @@ struct PasteboardTests {
     private let keys = AppKeys(app: Array(repeating: 1, count: 32), shared: Array(repeating: 2, count: 32))
     private let content = PasteboardContent(text: "4711 0815")
 
-    /// An app with its keys.
     private func session(_ policy: PasteboardPolicy, _ auth: AuthState = .authorized) throws -> Session {
-        var properties = AppProperties.initial
-        properties.availability = .available
-        properties[.auth] = .auth(auth, message: "")
-        properties[.pasteboard] = .pasteboard(policy)
-        var session = Session()
-        try session.session.start(as: Session.registration())
-        session.connect()
-        session.receive(.keys(keys))
-        session.receive(.ready(properties))
-        session.run()
-        session.effects = []
-        return session
+        try .authorized(with: keys) { properties in
+            properties[.auth] = .auth(auth, message: "")
+            properties[.pasteboard] = .pasteboard(policy)
+        }
     }
 
     private func destination(_ session: inout Session, withPasteboard: Bool = false) throws -> AppSession.Destination {

@@ -90,6 +90,22 @@ struct Session {
         session.effects = []
         return session
     }
+
+    /// A session of an app that is authorized, and has its keys.
+    static func authorized(with keys: AppKeys, _ change: (inout AppProperties) -> Void = { _ in }) throws -> Session {
+        var properties = AppProperties.initial
+        properties.availability = .available
+        properties[.auth] = .auth(.authorized, message: "")
+        change(&properties)
+        var session = Session()
+        try session.session.start(as: registration())
+        session.connect()
+        session.receive(.keys(keys))
+        session.receive(.ready(properties))
+        session.run()
+        session.effects = []
+        return session
+    }
 }
 
 /// A call of a policy's callback.
