@@ -91,6 +91,21 @@ struct PasteboardTests {
         #expect(session.session.paste().0 == nil && session.session.copy(nil).0 == nil)
     }
 
+    @Test("no more than four are under way, whatever else the agent is asked; what only empties always goes")
+    func atMost() throws {
+        var session = try session(.authorized)
+        for _ in 0..<10 { #expect(session.session.display("x").0 != nil) }
+        for id in 11...14 { #expect(session.session.paste().0 == Int64(id)) }
+        #expect(session.session.paste().0 == nil)
+        #expect(session.session.copy(PasteboardItem([1], isSecured: false)).0 == nil)
+        #expect(session.session.copy(nil).0 == 15)
+        session.receive(.pasted(id: 11, nil))
+        session.receive(.copied(id: 15, true))
+        #expect(session.session.paste().0 == 16)
+        session.session.forgetQuestion(12)
+        #expect(session.session.paste().0 == 17)
+    }
+
     @Test("before ready and after stop throws")
     func illegal() throws {
         var session = Session()

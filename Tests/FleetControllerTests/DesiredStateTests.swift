@@ -20,28 +20,54 @@ struct DesiredStateTests {
         #expect(world.document(address)?.change == Revision(epoch: 1, number: second))
     }
 
-    @Test("of one change devices are told last what lets an app in: by then they know the rest")
+    /// What was published below desired/ since the last look, in this order: layer, app, aspect.
+    private func told(_ world: World) -> [String] {
+        defer { world.published = [] }
+        return world.published.map(\.topic).filter { $0.contains("/desired/") }.map { topic in
+            topic.split(separator: "/").drop { $0 != "desired" }.dropFirst().joined(separator: "/")
+        }
+    }
+
+    @Test("of one change devices are told last what lets an app in, and then what keeps it out elsewhere")
     func authorizationsLast() throws {
         let world = try World()
         world.connect()
-        world.published = []
+        _ = told(world)
         let changes = [
-            ("com.example.mail", "auth", #"{"state":"authorized"}"#),
-            ("com.example.notes", "auth", #"{"state":"retired"}"#),
-            ("com.example.mail", "secure-services", #"{"locked":true}"#),
-            ("com.example.mail", "config", #"{"values":{}}"#),
-        ].map { #"{"app":"\#($0)","target":"all","aspect":"\#($1)","value":\#($2)}"# }
-        let body = try world.body(.apply, #"{"changes":[\#(changes.joined(separator: ","))]}"#)
+            ("mail", "all", "auth", #"{"state":"unauthorized"}"#),
+            ("mail", "device/till-1", "auth", #"{"state":"authorized"}"#),
+            ("notes", "all", "auth", #"{"state":"retired"}"#), ("game", "all", "auth", #"{"state":"unauthorized"}"#),
+            ("mail", "all", "secure-services", #"{"locked":true}"#), ("mail", "all", "config", #"{"values":{}}"#),
+        ]
+        let body = try world.body(
+            .apply,
+            #"{"changes":[\#(changes.map { #"{"app":"\#($0)","target":"\#($1)","aspect":"\#($2)","value":\#($3)}"# }.joined(separator: ","))]}"#
+        )
         let results = try #require(body["results"]?.arrayValue)
-        #expect(results.map { $0["aspect"]?.stringValue } == ["auth", "auth", "secure-services", "config"])
-        let told = world.published.map(\.topic).filter { $0.contains("/desired/") }.map { topic in
-            topic.split(separator: "/").suffix(2).joined(separator: "/")
-        }
+        #expect(results.map { $0["app"]?.stringValue } == changes.map(\.0))
+        #expect(results.map { $0["revision"]?.integerValue } == [6, 5, 1, 2, 3, 4], "as they are published")
         #expect(
-            told == [
-                "com.example.notes/auth", "com.example.mail/secure-services", "com.example.mail/config",
-                "com.example.mail/auth",
+            told(world) == [
+                "all/notes/auth", "all/game/auth", "all/mail/secure-services", "all/mail/config",
+                "device/till-1/mail/auth", "all/mail/auth",
             ])
+        // What kept it out goes last, too.
+        try world.body(
+            .apply,
+            #"{"changes":[{"app":"mail","target":"group/g","aspect":"auth","value":{"state":"unauthorized"}},{"app":"mail","target":"group/g","aspect":"config","value":{"values":{}}}]}"#
+        )
+        _ = told(world)
+        let deleted = try world.body(
+            .delete, #"{"documents":[{"app":"mail","target":"group/g"},{"app":"mail","target":"all"}]}"#)
+        #expect(deleted["results"]?.arrayValue?.count == 5)
+        #expect(
+            told(world) == [
+                "group/g/mail/config", "all/mail/config", "all/mail/secure-services", "group/g/mail/auth",
+                "all/mail/auth",
+            ])
+        let twice = #"{"documents":[{"app":"notes","target":"all"},{"app":"notes","target":"all","aspect":"auth"}]}"#
+        #expect(try world.failure(.delete, twice).code == .notFound)
+        #expect(told(world).isEmpty)
     }
 
     @Test("an equal value is no change: nothing is published")

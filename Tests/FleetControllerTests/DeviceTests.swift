@@ -631,6 +631,17 @@ struct DeviceTests {
         #expect(try devices() == ["till-1 online 0", "till-2 unknown 1"], "the home has it no more")
     }
 
+    @Test("who has come and gone while nobody listened is shown as what it was")
+    func enrolledAndGone() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 3]))
+        world.offline(till, incarnation: 3, boot: 7, connection: .random(), isRetained: true)
+        let device = try world.body(.devices, "{}")["devices"]?.arrayValue?.first
+        #expect(
+            device?["state"] == "offline" && device?["incarnation"] == 3 && device?["boot"] == 7, "\(device ?? .null)")
+    }
+
     @Test("an incarnation that the home never gave out is a warning")
     func incarnation() throws {
         let world = try World()

@@ -144,11 +144,14 @@ final class World {
         receive(.presence(.device(device)), presence.json)
     }
 
-    func offline(_ device: DeviceID, connection: RandomID) {
+    func offline(
+        _ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID, isRetained: Bool = false
+    ) {
         let presence = Presence(
-            state: .offline, incarnation: 1, boot: 1, connection: connection, since: now, agent: "1.0", apps: [])
+            state: .offline, incarnation: incarnation, boot: boot, connection: connection, since: now, agent: "1.0",
+            apps: [])
         retained[identity.topic(.presence(.device(device)))] = presence.json
-        receive(.presence(.device(device)), presence.json)
+        receive(.presence(.device(device)), presence.json, isRetained: isRetained)
     }
 
     func report(_ status: Status, isRetained: Bool = false) {

@@ -63,6 +63,7 @@ extension AppSession {
     }
 
     private mutating func answered(_ question: Int64, _ answer: Answer) {
+        copying.remove(question)
         if questions.remove(question) != nil { effects.append(.answered(id: question, answer)) }
     }
 

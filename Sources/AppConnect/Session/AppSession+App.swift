@@ -81,5 +81,8 @@ extension AppSession {
     }
 
     /// Nobody waits for that answer any longer.
-    mutating func forgetQuestion(_ id: Int64) { questions.remove(id) }
+    mutating func forgetQuestion(_ id: Int64) {
+        questions.remove(id)
+        copying.remove(id)
+    }
 }

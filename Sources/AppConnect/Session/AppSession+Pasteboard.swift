@@ -25,22 +25,25 @@ extension AppSession {
     /// The id under which the answer comes; nil where nobody would answer. nil as item: what the agent has from before is to be
     /// pasted no more.
     package mutating func copy(_ item: PasteboardItem?) -> (Int64?, [Effect]) {
-        inquireOfPasteboard { .copy(id: $0, item) }
+        // To forget costs nothing, and must not be forgotten itself.
+        inquireOfPasteboard(atMost: item == nil ? .max : Self.maximumCopying) { .copy(id: $0, item) }
     }
 
-    package mutating func paste() -> (Int64?, [Effect]) { inquireOfPasteboard { .paste(id: $0) } }
+    package mutating func paste() -> (Int64?, [Effect]) {
+        inquireOfPasteboard(atMost: Self.maximumCopying) { .paste(id: $0) }
+    }
 
     /// An agent from before would end the connection over a frame that it does not know.
-    private mutating func inquireOfPasteboard(_ frame: (_ id: Int64) -> AppFrame) -> (Int64?, [Effect]) {
-        guard phase == .ready, connection == .open, hasPasteboard, questions.count < Self.maximumQuestions else {
-            return (nil, [])
-        }
+    private mutating func inquireOfPasteboard(
+        atMost limit: Int, _ frame: (_ id: Int64) -> AppFrame
+    ) -> (Int64?, [Effect]) {
+        guard phase == .ready, connection == .open, hasPasteboard, copying.count < limit else { return (nil, []) }
         let id = inquire(frame)
+        copying.insert(id)
         return (id, flush())
     }
 
-    /// What is copied is large, and waits in memory until it is written.
-    private static let maximumQuestions = 4
+    private static let maximumCopying = 4
 
     /// The agent has not taken what the app copied: it has heard of less than the app reads, whose callback comes.
     package mutating func refusedCopy(isSecured: Bool) throws -> [Effect] {

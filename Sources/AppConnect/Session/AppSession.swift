@@ -103,6 +103,8 @@ package struct AppSession: Sendable {
     /// What the app waits for.
     var questions: Set<Int64> = []
     var lastQuestion: Int64 = 0
+    /// Of these, what is copied and pasted: it is large, and waits in memory until it is written.
+    var copying: Set<Int64> = []
     var effects: [Effect] = []
 
     /// Calls kept while the delegate is busy; the oldest go.
@@ -198,7 +200,7 @@ package struct AppSession: Sendable {
 
     private mutating func endQuestions() {
         for id in questions.sorted() { effects.append(.answered(id: id, .unanswered)) }
-        questions = []
+        (questions, copying) = ([], [])
     }
 
     mutating func change(to state: ConnectionState) {

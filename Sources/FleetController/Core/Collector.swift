@@ -150,6 +150,8 @@ struct Collector {
             device.since = now
         }
         device.connection = presence.connection
+        // Of one that was never heard it is all that is known.
+        if device.incarnation == 0 { advance(&device, presence.incarnation, presence.boot) }
         arrived[name] = nil
         doubted.remove(name)
         lost[name] = nil

@@ -4,51 +4,76 @@ extension DesiredChange {
     /// All changes of a request, or none: throws a `Response.Failure` that names the first that cannot be.
     mutating func apply(_ request: ApplyRequest) throws -> [ChangeResult] {
         var places: Set<Address> = []
-        return try request.changes.enumerated().map { index, change in
-            let address = Address.desired(change.layer, change.app, change.aspect)
+        let present = try request.changes.enumerated().map { index, change in
+            let address = change.address
             guard places.insert(address).inserted else {
                 throw Response.Failure(.invalid, "\(address.path) is changed twice", at: "changes[\(index)]")
             }
             let old = try transaction.document(at: address)
             try check(change, against: old, at: index)
-            try warn(about: change)
-            if let old, let value = old.value, Text.isSame(value, change.value.jsonText), !request.isAgain {
-                return ChangeResult(
-                    app: change.app, layer: change.layer, aspect: change.aspect, revision: old.revision.number,
-                    isChanged: false)
-            }
-            let document = try issue(.aspect(change.value), at: address, location: "changes[\(index)].value")
-            return ChangeResult(
-                app: change.app, layer: change.layer, aspect: change.aspect, revision: document.revision.number,
-                isChanged: true)
+            return old
         }
+        var results: [(index: Int, result: ChangeResult)] = []
+        for index in Self.order(of: request.changes) {
+            let (change, old) = (request.changes[index], present[index])
+            try warn(about: change)
+            let isSame = old?.value.map { Text.isSame($0, change.value.jsonText) } ?? false
+            let isChanged = !isSame || request.isAgain
+            let revision =
+                try isChanged
+                ? issue(.aspect(change.value), at: change.address, location: "changes[\(index)].value").revision
+                : old?.revision
+            let result = ChangeResult(
+                app: change.app, layer: change.layer, aspect: change.aspect, revision: revision?.number ?? 0,
+                isChanged: isChanged)
+            results.append((index, result))
+        }
+        return results.sorted { $0.index < $1.index }.map(\.result)
     }
 
-    /// Puts tombstones in the place of the selected documents.
+    /// Devices follow each document as it comes. So what lets an app in comes behind what says how: by then its passcode and
+    /// limits are there. What keeps it out elsewhere, in the same change, comes behind that: whom it exempts is not kept out
+    /// for a moment.
+    private static func order(of changes: [ApplyRequest.Change]) -> [Int] {
+        let letIn = Set(changes.filter { $0.authorization == .authorized }.map(\.app))
+        func rank(_ change: ApplyRequest.Change) -> Int {
+            switch change.authorization {
+            case .authorized: 1
+            case .unauthorized where letIn.contains(change.app): 2
+            case .unauthorized, .retired, nil: 0
+            }
+        }
+        return changes.indices.sorted { (rank(changes[$0]), $0) < (rank(changes[$1]), $1) }
+    }
+
+    /// Puts tombstones in the place of the selected documents. What keeps an app out goes last, as in ``apply(_:)``.
     mutating func delete(_ request: SelectionRequest) throws -> [ChangeResult] {
-        var results: [ChangeResult] = []
+        var found: [(app: AppID, layer: Layer, aspect: Aspect, document: StoredDocument)] = []
+        var places: Set<Address> = []
         for (index, selector) in request.documents.enumerated() {
             let live = try transaction.documents(on: selector.layer, app: selector.app).filter { !$0.isTombstone }
-            var isFound = false
+            let count = found.count
             for document in live {
-                guard case .desired(_, _, let aspect) = document.address, selector.aspect ?? aspect == aspect else {
-                    continue
-                }
-                isFound = true
-                try warn(aboutDeleting: document)
-                let tombstone = try issue(.tombstone, at: document.address)
-                results.append(
-                    ChangeResult(
-                        app: selector.app, layer: selector.layer, aspect: aspect,
-                        revision: tombstone.revision.number, isChanged: true))
+                guard case .desired(_, _, let aspect) = document.address, selector.aspect ?? aspect == aspect,
+                    places.insert(document.address).inserted
+                else { continue }
+                found.append((selector.app, selector.layer, aspect, document))
             }
-            guard isFound else {
+            guard found.count > count else {
                 let what = selector.aspect.map { "no \($0.text) document" } ?? "no document"
                 throw Response.Failure(
                     .notFound, "there is \(what) of \(selector.app) for \(selector.layer)", at: "documents[\(index)]")
             }
         }
-        return results
+        var revisions: [Address: Int64] = [:]
+        for document in found.map(\.document).filter({ !$0.keepsOut }) + found.map(\.document).filter(\.keepsOut) {
+            try warn(aboutDeleting: document)
+            revisions[document.address] = try issue(.tombstone, at: document.address).revision.number
+        }
+        return found.map { app, layer, aspect, document in
+            ChangeResult(
+                app: app, layer: layer, aspect: aspect, revision: revisions[document.address] ?? 0, isChanged: true)
+        }
     }
 
     private func check(_ change: ApplyRequest.Change, against old: StoredDocument?, at index: Int) throws {
@@ -128,5 +153,22 @@ extension Layer {
     fileprivate func mayShareDevices(with other: Layer) -> Bool {
         guard case .device(let left) = self, case .device(let right) = other else { return true }
         return left == right
+    }
+}
+
+extension ApplyRequest.Change {
+    fileprivate var address: Address { .desired(layer, app, aspect) }
+
+    fileprivate var authorization: AuthState? {
+        guard case .auth(let state, _) = value.content else { return nil }
+        return state
+    }
+}
+
+extension StoredDocument {
+    /// It says of an app that it is not authorized.
+    fileprivate var keepsOut: Bool {
+        guard case .desired(_, _, .auth) = address, let value else { return false }
+        return JSONValue(stored: value)["state"] != .string(AuthState.authorized.description)
     }
 }

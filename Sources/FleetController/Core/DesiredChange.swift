@@ -8,11 +8,8 @@ struct DesiredChange {
     let by: String
     let why: String?
     let now: Timestamp
-    /// To be published once the transaction is committed, in this order: a device follows each document as it comes, so what
-    /// lets an app in comes behind what says how.
-    var issued: [StoredDocument] { others + authorizations }
-    private var others: [StoredDocument] = []
-    private var authorizations: [StoredDocument] = []
+    /// To be published once the transaction is committed, in this order.
+    private(set) var issued: [StoredDocument] = []
     /// How many documents were signed again: they are not kept, since that may be all that there are.
     private(set) var reissued = 0
     /// For the operator: what may be not as expected.
@@ -59,7 +56,7 @@ struct DesiredChange {
         if case .desired(let layer, let app, _) = address, old?.isTombstone != document.isTombstone {
             moved.insert(Place(layer: layer, app: app, isOfUnknown: old == nil && document.isTombstone))
         }
-        if content.isAuthorization { authorizations.append(document) } else { others.append(document) }
+        issued.append(document)
         return document
     }
 
@@ -116,11 +113,6 @@ extension DesiredDocument.Content {
         case .membership(let groups): JSONValue.object(["groups": .array(groups.map { .string($0.text) })]).jsonText
         case .tombstone: nil
         }
-    }
-
-    var isAuthorization: Bool {
-        guard case .aspect(let value) = self, case .auth(.authorized, _) = value.content else { return false }
-        return true
     }
 
     var isRetired: Bool {

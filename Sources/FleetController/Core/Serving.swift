@@ -129,9 +129,9 @@ struct Serving {
     func isUnderWay(_ address: Address) -> Bool { echoes[address] != nil }
 
     /// Own publishes that have not come back for a heartbeat or two, at most `limit` of them: something was dropped on its
-    /// way.
+    /// way. Of an app its authorization last.
     func overdueEchoes(_ limit: Int) -> [Address] {
-        Array(echoes.filter { $0.value + 2 <= beats }.keys.sorted { $0.path < $1.path }.prefix(limit))
+        Array(echoes.filter { $0.value + 2 <= beats }.keys.sorted { $0.path > $1.path }.prefix(limit))
     }
 
     mutating func forget(_ device: DeviceID) {

@@ -118,11 +118,11 @@ extension ControllerCore {
         for document in outcome.issued { publish(document, &turn) }
         for device in outcome.removed { phase.serving?.forget(device) }
         if let request = outcome.enrolling { noteEnrolment(request, at: turn.now) }
-        if let last = outcome.issued.map(\.revision).max() {
+        if let last = outcome.issued.last {
             turn.log(
                 .info, "applied a change",
                 [
-                    "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last)",
+                    "verb": "\(verb.rawValue)", "user": "\(user.text)", "revision": "\(last.revision)",
                     "documents": "\(outcome.issued.count)",
                 ])
         }

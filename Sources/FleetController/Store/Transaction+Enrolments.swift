@@ -2,8 +2,9 @@ import FleetProtocol
 import GRDB
 
 extension FleetStore.Transaction {
-    /// Takes over which incarnations the home has given out: also a device that never said a word is one of the fleet. Answers the devices that claim another, and those that the
-    /// home does not have (any more): at most 1,000 of each. One that has come since the home was read is none of them.
+    /// Takes over which incarnations the home has given out: also a device that never said a word is one of the fleet. Answers
+    /// the devices that claim another, and those that the home does not have (any more): at most 1,000 of each. One that has
+    /// come since the home was read is none of them.
     func learn(
         _ enrolments: [DeviceID: Int64], hasNewcomers: Bool
     ) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {

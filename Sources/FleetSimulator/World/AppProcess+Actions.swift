@@ -117,7 +117,7 @@ extension AppProcess {
                 }
                 if item.isSecured { machine.watch.pasteboard.encrypted(content, as: item) }
                 let (id, more) = session.copy(item)
-                if let id { copying.insert(id) }
+                if let id { copying[id] = item }
                 return effects + more
             }
         }
@@ -135,17 +135,31 @@ extension AppProcess {
         run { session in
             let isOpen = session.phase == .ready && session.connection == .open
             let (id, effects) = session.paste()
-            if let id { copying.insert(id) }
-            if (id != nil) != isOpen, displays.count + copying.count < 4 {
+            if (id != nil) != isOpen, copying.count < 4 {
                 world.fail(.confined, "\(name): to paste is \(isOpen ? "refused" : "allowed")")
             }
+            if let id { copying[id] = .some(nil) }
+            return effects
+        }
+    }
+
+    /// The agent has heard of less than the app.
+    private func refused(_ item: PasteboardItem) {
+        ask { session in
+            let properties = session.properties
+            let isAuthorized = if case .auth(.authorized, _) = properties[.auth] { true } else { false }
+            let hasKeys = isAuthorized && properties.availability == .available && session.keys != nil
+            let effects = try session.refusedCopy(isSecured: item.isSecured)
+            if item.isSecured, !hasKeys { world.fail(.confined, "\(name): it has no keys, and is not told so") }
+            watch.blocked()
             return effects
         }
     }
 
     /// What the agent says of copying and pasting.
     func answered(_ id: Int64, _ answer: AppSession.Answer) {
-        copying.remove(id)
+        let copied = copying.removeValue(forKey: id) ?? nil
+        if case .done(false) = answer, let copied { refused(copied) }
         guard case .pasted(let item?) = answer, item.isSecured, let session else { return }
         let isAuthorized = if case .auth(.authorized, _) = session.properties[.auth] { true } else { false }
         let isOpen =

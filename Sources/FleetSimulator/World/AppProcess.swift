@@ -26,7 +26,7 @@ final class AppProcess {
     /// Shown texts of which the person has said nothing yet.
     var displays: Set<Int64> = []
     /// What it has asked about copying and pasting, without an answer yet.
-    var copying: Set<Int64> = []
+    var copying: [Int64: PasteboardItem?] = [:]
     var copies = 0
     /// Whether a person has seen them.
     var shown: [Int64: Bool] = [:]
@@ -105,7 +105,7 @@ final class AppProcess {
         if !world.isCalm, world.noise.chance(20) { stop() }
         world.say(name, "dies")
         session = nil
-        (displays, copying) = ([], [])
+        (displays, copying) = ([], [:])
         closeLink()
         let launch = launch
         world.after(world.isCalm ? 10 : world.noise.milliseconds(10...5_000)) { [unowned self] in
@@ -129,7 +129,7 @@ final class AppProcess {
         world.say(name, "is closed")
         isClosed = true
         end()
-        (displays, copying) = ([], [])
+        (displays, copying) = ([], [:])
     }
 
     func open() {
@@ -241,7 +241,7 @@ final class AppProcess {
                 world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
             case .answered(let id, let answer):
-                if copying.contains(id) {
+                if copying.keys.contains(id) {
                     answered(id, answer)
                     continue
                 }

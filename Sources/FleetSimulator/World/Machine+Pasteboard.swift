@@ -16,7 +16,10 @@ struct PasteboardWatch {
 
     mutating func encrypted(_ content: [UInt8], as item: PasteboardItem) {
         encrypted.append((item, content))
-        if encrypted.count > 16 { encrypted.removeFirst() }
+        guard encrypted.count > 16, let oldest = encrypted.firstIndex(where: { $0.item != self.content?.item }) else {
+            return
+        }
+        encrypted.remove(at: oldest)
     }
 }
 
