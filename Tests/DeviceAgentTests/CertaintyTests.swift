@@ -231,6 +231,30 @@ struct CertaintyTests {
         #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
     }
 
+    @Test("of a group that was left and joined again before others came to count, what was said meanwhile is fetched")
+    func leftMeanwhile() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let other = GroupID(unchecked: "other")
+        let membership = Address.membership(device.device)
+        func join(_ groups: [GroupID]) throws {
+            try device.publish(membership, device.fleet.document(membership, .membership(groups)))
+        }
+        try join([kiosk])
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "before"]))
+        device.underWay = []
+        try join([other])
+        // The guard lets nobody read that who is not in the group.
+        let address = Address.desired(.group(kiosk), mail, .config)
+        let newer = try device.fleet.document(address, .config(["from": "meanwhile"]))
+        device.retained[address.topic(in: device.fleet.id)] = newer
+        try join([kiosk, other])
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(device.core.state.groups == [kiosk, other])
+        #expect(device.core.state.apps[mail]?[.config].value == .config(["from": "meanwhile"]))
+    }
+
     @Test("the state of another device or fleet is left alone")
     func foreignState() throws {
         let device = try TestDevice()

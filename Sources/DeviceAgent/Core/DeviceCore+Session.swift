@@ -44,6 +44,9 @@ extension DeviceCore {
         /// The barrier behind which they are; nil when nothing has to be fetched for them. An earlier one, of groups that
         /// were left and joined again meanwhile, says nothing of what was dropped in between.
         var groupBarrier: Int64?
+        /// Groups that count, and that a membership which did not come to count had left: the broker has kept from here what
+        /// was said to them meanwhile.
+        var leftGroups: Set<GroupID> = []
         var isGreeted = false
         var freshness: Freshness
         /// When a further greeting was answered, by the running time.
@@ -257,9 +260,12 @@ extension DeviceCore {
         subscribe([.one(.trust)], for: .again)
     }
 
-    /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new.
+    /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new, or were left meanwhile.
     mutating func fetch(_ apps: Set<AppID>, groups: [GroupID]? = nil, at now: Now) {
-        let newGroups = (groups ?? []).filter { !state.groups.contains($0) }
+        if let groups { session?.leftGroups.formUnion(Set(state.groups).subtracting(groups)) }
+        let newGroups = (groups ?? []).filter { group in
+            !state.groups.contains(group) || session?.leftGroups.contains(group) == true
+        }
         if let groups {
             session?.wantedGroups = groups
             session?.groupBarrier = nil
@@ -364,6 +370,7 @@ extension DeviceCore {
     private mutating func change(to groups: [GroupID]) {
         let left = session?.groups.subtracting(groups) ?? []
         session?.wantedGroups = nil
+        session?.leftGroups = []
         session?.groups = Set(groups)
         state.groups = groups
         batch.changes.append(.groups(groups))
