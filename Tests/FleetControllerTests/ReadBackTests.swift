@@ -316,6 +316,32 @@ struct ReadBackTests {
         #expect(try meets(names.prefix(3).map { ($0, 1) })?.contains("taken over") == true)
     }
 
+    @Test(
+        "wills of an earlier run, which began later by a clock that was set back since, end this one no sooner than they can come"
+    )
+    func earlierRuns() throws {
+        /// Whether three connections of a run that began so many seconds later end this one, so long after its start.
+        func ends(since: Int64, after pause: Int64) throws -> Bool {
+            let earlier = try World()
+            earlier.connect()
+            for _ in 0..<2 { earlier.pass(seconds: 60) }
+            let world = try World(identity: earlier.identity, store: earlier.store)
+            world.connect()
+            world.pass(seconds: pause)
+            for _ in 0..<3 {
+                let other = Presence(
+                    state: .offline, incarnation: 1, boot: 1, connection: .random(),
+                    since: World.start.advanced(bySeconds: since), agent: "fleet-controller", apps: [])
+                world.pass(seconds: 1)
+                world.receive(.presence(.controller), other.json)
+            }
+            return world.stopped?.contains("taken over") ?? false
+        }
+        #expect(try !ends(since: 30, after: 1))
+        #expect(try ends(since: 30, after: 400), "it is there all the same")
+        #expect(try ends(since: 600, after: 1), "nothing was signed so late")
+    }
+
     @Test("a device that lies about the epoch keeps nobody else from being heard after the restore")
     func lyingDevice() throws {
         let restored = try World(isRestoring: true)

@@ -119,7 +119,8 @@ extension ControllerCore {
     /// The own presence as the broker tells it: an earlier connection's will may come late, and another controller may
     /// run on a copy of this home. Of two the one that has run longer gives up.
     private mutating func readOwnPresence(_ message: Message, _ turn: inout Turn) {
-        if let other = try? Presence(json: message.payload, limit: Presence.maximumSize), other.since > startedAt,
+        if let other = try? Presence(json: message.payload, limit: Presence.maximumSize),
+            !mayBeOfEarlierRun(other, at: turn.now),
             rivals.count(other.connection, at: turn.now) >= Rivals.patience
         {
             return stop(

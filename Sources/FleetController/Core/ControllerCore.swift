@@ -10,6 +10,8 @@ package struct ControllerCore: ~Copyable {
     /// Names the newest connection in its presence and barriers.
     private var connection: RandomID?
     let startedAt: Timestamp
+    /// Up to when earlier runs of this store may have signed: behind a clock that was set back, that is later than the start.
+    private let signedBefore: Timestamp
     var phase = Phase.offline
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
     var isRestoring: Bool
@@ -36,6 +38,8 @@ package struct ControllerCore: ~Copyable {
     let batches: Batches
     /// In seconds: by so much the times may run ahead after each restart, and the store is written to once in so many.
     private static let reservedAhead: Int64 = 1
+    /// In seconds: what earlier runs have left, the broker has said by then.
+    private static let willsCome: Int64 = 300
 
     /// How much is done at once, so that a large fleet does not stop everything else.
     package struct Batches: Sendable {
@@ -102,6 +106,7 @@ package struct ControllerCore: ~Copyable {
         self.noted = noted
         signingClock = SigningClock(latest: signedTime)
         reservedTime = signedTime
+        signedBefore = signedTime
         self.store = store
         self.identity = identity
         knownReports = KnownReports(in: identity.fleetID)
@@ -110,6 +115,11 @@ package struct ControllerCore: ~Copyable {
         self.startedAt = startedAt
         self.tombstoneLife = tombstoneLife
         self.batches = batches
+    }
+
+    /// Whether a presence in this controller's name may be an earlier run's, whose will has come late.
+    func mayBeOfEarlierRun(_ other: Presence, at now: Timestamp) -> Bool {
+        other.since <= startedAt || other.since <= signedBefore && now < startedAt.advanced(bySeconds: Self.willsCome)
     }
 
     /// Serves nobody any more: nobody would be sent an answer that comes behind this.
