@@ -1,5 +1,6 @@
 import FleetProtocol
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -629,6 +630,20 @@ struct DeviceTests {
         #expect(try devices() == ["till-1 online 0", "till-2 unknown 0"])
         world.handle(.enrolments([till: 1]))
         #expect(try devices() == ["till-1 online 0", "till-2 unknown 1"], "the home has it no more")
+    }
+
+    @Test(
+        "those who were enrolled stand in the store by their names: what a batch of reports writes lies close together")
+    func enrolledInOrder() throws {
+        let world = try World()
+        world.connect()
+        let names = (0..<200).map { DeviceID(unchecked: "till-\(1_000 + $0)") }
+        world.handle(.enrolments(Dictionary(uniqueKeysWithValues: names.map { ($0, 7) })))
+        let stored = try world.store.transaction {
+            try $0.rows("SELECT name, enrolled FROM devices ORDER BY id").map { ($0[0] as String, $0[1] as Int64?) }
+        }
+        #expect(stored.map(\.0) == names.map(\.text))
+        #expect(stored.allSatisfy { $0.1 == 7 })
     }
 
     @Test("who has come and gone while nobody listened is shown as what it was")

@@ -12,12 +12,16 @@ extension FleetStore.Transaction {
         return device
     }
 
-    func addDevice(_ name: DeviceID, incarnation: Int64, boot: Int64) throws -> DeviceRow {
+    func addDevice(
+        _ name: DeviceID, incarnation: Int64, boot: Int64, enrolled: Int64? = nil
+    ) throws -> DeviceRow {
         try run(
-            "INSERT INTO devices (name, incarnation, boot, state) VALUES (?, ?, ?, 0)", [name.text, incarnation, boot])
-        let device = DeviceRow(
+            "INSERT INTO devices (name, enrolled, incarnation, boot, state) VALUES (?, ?, ?, ?, 0)",
+            [name.text, enrolled, incarnation, boot])
+        var device = DeviceRow(
             id: database.lastInsertedRowID, name: name, incarnation: incarnation, boot: boot,
             state: Connectivity.unknownState)
+        device.enrolled = enrolled
         cache.devices[name] = device
         return device
     }

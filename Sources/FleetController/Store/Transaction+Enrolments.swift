@@ -32,10 +32,9 @@ extension FleetStore.Transaction {
                 try readmit(name)
             }
         }
-        for (name, given) in enrolments where !known.contains(name) {
-            var device = try addDevice(name, incarnation: 0, boot: 0)
-            device.learn(given)
-            try update(device)
+        // By name: what a batch of reports writes lies close together in the end, where devices speak in that order.
+        for (name, given) in enrolments.filter({ !known.contains($0.key) }).sorted(by: { $0.key < $1.key }) {
+            _ = try addDevice(name, incarnation: 0, boot: 0, enrolled: given)
         }
         let strangers = try rows("SELECT name FROM devices WHERE incarnation > enrolled LIMIT 1000")
             .compactMap { try DeviceID($0[0] as String).flatMap { try device($0) } }
