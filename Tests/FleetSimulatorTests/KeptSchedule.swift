@@ -531,5 +531,46 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(353_999, .crashApp(5, 2)),
                     .init(356_175, .putBackController(withFolder: true)),
                 ])),
+        KeptSchedule(
+            what: "wills of an earlier run, which began later by a clock that was set back, are no other controller",
+            schedule: Schedule(
+                seed: 470_185_715_212_860, devices: 1, apps: 3, broker: .hostile,
+                steps: [
+                    .init(1_278, .request(0, .group(0, priority: 2, members: 1))),
+                    .init(5_420, .forge(0, .late)),
+                    .init(5_838, .request(0, .apply(app: 1, .all, aspect: 3, variant: 2, isBased: false))),
+                    .init(5_863, .cutController(noticedAfter: 14_146)),
+                    .init(7_858, .saveBroker),
+                    .init(7_882, .setClock(0, 2_000_000_000)),
+                    .init(9_894, .answer(0, 0)),
+                    .init(10_925, .forge(0, .replayedRequest)),
+                    .init(10_929, .request(0, .apply(app: 0, .all, aspect: 1, variant: 2, isBased: false))),
+                    .init(12_774, .cutDevice(0, noticedAfter: 6_699)),
+                    .init(13_628, .request(0, .apply(app: 0, .all, aspect: 0, variant: 5, isBased: false))),
+                    .init(14_267, .request(0, .apply(app: 2, .all, aspect: 1, variant: 2, isBased: false))),
+                    .init(14_272, .setControllerClock(-30)),
+                    .init(14_293, .request(1, .apply(app: 2, .group(0), aspect: 4, variant: 2, isBased: false))),
+                    .init(14_314, .saveBroker),
+                    .init(14_341, .request(1, .apply(app: 1, .group(1), aspect: 0, variant: 5, isBased: false))),
+                    .init(14_353, .forge(0, .moved)),
+                    .init(16_181, .cutController(noticedAfter: 0)),
+                    .init(17_409, .request(1, .apply(app: 2, .group(1), aspect: 4, variant: 4, isBased: false))),
+                    .init(17_810, .cutController(noticedAfter: 16_939)),
+                    .init(18_408, .clone(0)),
+                    .init(18_864, .crashController(effects: 5, downFor: 137)),
+                    .init(24_405, .crashBroker(downFor: 1_932)),
+                ])),
+        KeptSchedule(
+            what: "of a group that was left and joined again in one moment a device has what was said in between",
+            schedule: Schedule(
+                seed: 4_071_064_096_016_051, devices: 4, apps: 1,
+                steps: [
+                    .init(4_226, .stallBroker(66_301)),
+                    .init(11_849, .request(1, .group(0, priority: 0, members: 15))),
+                    .init(12_072, .request(0, .group(1, priority: 1, members: 15))),
+                    .init(13_307, .request(0, .group(0, priority: 1, members: 4))),
+                    .init(16_752, .request(0, .apply(app: 0, .group(0), aspect: 1, variant: 0, isBased: false))),
+                    .init(31_573, .request(0, .group(0, priority: 0, members: 15))),
+                ])),
     ]
 }

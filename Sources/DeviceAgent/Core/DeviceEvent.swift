@@ -130,7 +130,7 @@ package struct KeptEvent: Hashable, Sendable {
     }
 
     /// An app, or who sits at it, can cause it as often as they like.
-    package var isAtWill: Bool {
+    var isAtWill: Bool {
         switch body {
         case .event(let event): event.kind == .blocked || event.kind == .ready
         case .logLevel(let change): change.why == .codeRefused

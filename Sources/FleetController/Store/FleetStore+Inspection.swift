@@ -100,6 +100,7 @@ extension FleetStore {
         package let agent: String?
         /// Since when it is online or offline.
         package let since: Timestamp?
+        package let isOffline: Bool
     }
 
     package func device(_ name: DeviceID) throws -> KnownDevice? {
@@ -107,7 +108,7 @@ extension FleetStore {
             try $0.device(name).map {
                 KnownDevice(
                     incarnation: $0.incarnation, boot: $0.boot, enrolled: $0.enrolled, warning: $0.warning,
-                    agent: $0.agent, since: $0.since)
+                    agent: $0.agent, since: $0.since, isOffline: $0.isOffline)
             }
         }
     }

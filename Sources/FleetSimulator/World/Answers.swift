@@ -5,8 +5,9 @@ import FleetProtocol
 struct Answers {
     /// To the newest delivery of each, and to no earlier one in the same moment: what is said of that is true of that one.
     private(set) var newest: [AppID: Set<Policy>] = [:]
-    /// To whatever delivery.
+    /// To whatever delivery, and of these that it is applied.
     private(set) var all: [AppID: Set<Policy>] = [:]
+    private(set) var applied: [AppID: Set<Policy>] = [:]
 
     init() {}
 
@@ -21,6 +22,7 @@ struct Answers {
                 }
             guard let app, let conversation = conversations[app] else { continue }
             all[app, default: []].formUnion(said.map(\.policy))
+            applied[app, default: []].formUnion(said.filter { $0.state == .applied }.map(\.policy))
             newest[app, default: []].formUnion(said.filter(conversation.isOfNewest).map(\.policy))
             late[app, default: []].formUnion(said.filter { !conversation.isOfNewest($0) }.map(\.policy))
         }

@@ -38,6 +38,7 @@ extension Controller {
         layers.putBack()
         orders = [:]
         removed = [:]
+        offline = nil
         (signed, signedFor) = (nil, [:])
         isFromBackUp = true
         isFolderOld = isFolderOld || withFolder

@@ -198,6 +198,19 @@ extension Controller {
         }
     }
 
+    /// Who is shown as gone is so since the controller has heard of it.
+    func checkGone() {
+        guard isUp else { return }
+        let known = world.machines.compactMap { machine in
+            (try? store.device(machine.id)).flatMap { $0.isOffline ? (machine.id, $0.since) : nil }
+        }
+        for (device, since) in known where offline?.contains(device) == false && since != clock {
+            let since = since.map { "\($0)" } ?? "ever"
+            world.fail(.presence, "\(device) is shown as gone as of now, and since \(since)")
+        }
+        offline = Set(known.map(\.0))
+    }
+
     /// What a broker has kept from before puts nothing back, also of a device that was taken out and enrolled again.
     func checkOrders() {
         guard watch.isReadingBack, isUp, world.violation == nil, let stored = try? store.orders() else { return }
@@ -331,8 +344,17 @@ extension Controller {
         return DesiredModel.Standing(
             asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
             spoken: Dictionary(spoken) { $1 },
-            given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 }, clock: clock,
+            given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 },
+            holding: messages.count == 1 ? holding(asked) : nil, clock: clock,
             plan: messages.count == 1 ? plan(asked, messages[0]) : nil)
+    }
+
+    private func holding(_ asked: Asked) -> [AppID]? {
+        guard asked.verb == .deviceRemove,
+            let device = try? DeviceRequest(json: asked.body, limit: Request.maximumSize).device
+        else { return nil }
+        return try? store.statuses(in: SimulatedFleet.id).filter { $0.device == device && $0.keys == .present }.map(
+            \.app)
     }
 
     private static func isKept(_ code: Response.Failure.Code) -> Bool {

@@ -4,8 +4,9 @@ import FleetProtocol
 /// What the controller has said that a change would do, just before it was asked to make it.
 struct PlannedChange {
     let plan: Result<Plan, Response.Failure>
-    /// The counts before.
+    /// The counts before, and the newest revision.
     let rows: [StatusRow]
+    let latest: Int64
 }
 
 /// A plan is what comes of the change, and changes nothing.
@@ -13,14 +14,15 @@ extension Controller {
     func plan(_ asked: Asked, _ message: ControllerCore.Message) -> PlannedChange? {
         guard let running, asked.verb.canBePlanned,
             let body = try? JSONValue(json: asked.body, limit: Request.maximumSize),
-            let rows = try? counts(running)
+            let rows = try? counts(running), let latest = try? store.latest().number
         else { return nil }
         let request = PlanRequest(verb: asked.verb, body: body)
         defer { if world.fault == .plansCarriedOut { carryOut(message) } }
         do {
-            return PlannedChange(plan: .success(try running.core.plan(request, by: asked.user, at: clock)), rows: rows)
+            let plan = try running.core.plan(request, by: asked.user, at: clock)
+            return PlannedChange(plan: .success(plan), rows: rows, latest: latest)
         } catch let failure as Response.Failure {
-            return PlannedChange(plan: .failure(failure), rows: rows)
+            return PlannedChange(plan: .failure(failure), rows: rows, latest: latest)
         } catch {
             world.fail(.planned, "\(asked.verb.rawValue) cannot be planned: \(error)")
             return nil
@@ -51,8 +53,13 @@ extension Controller {
                 world.fail(.planned, "\(plan.warnings) were planned, and warned was of \(change.warnings)")
             }
             let history = try running.core.rows(of: .history, ListRequest(), now: clock)
-            let told = try history.prefix(plan.documents.count).reversed().map { entry in
+            let new = history.filter { $0["revision"]?.integerValue ?? 0 > planned.latest }
+            let told = try new.reversed().map { entry in
                 try PlannedDocument(json: entry.json, limit: Response.maximumSize).jsonText
+            }
+            let issued = try store.latest().number - planned.latest
+            if new.count != issued {
+                world.fail(.planned, "history tells of \(new.count) of \(issued) documents that were changed at once")
             }
             let wanted = plan.documents.map(\.jsonText)
             if told != wanted { world.fail(.planned, "\(wanted) was planned, and changed was \(told)") }

@@ -95,6 +95,8 @@ final class Controller: BusClient {
     var removed: [DeviceID: Int64] = [:]
     /// Of which devices it warns in this run that they are copies, and which incarnation those are.
     var copies: [DeviceID: Int64] = [:]
+    /// Which devices it shows as gone; nil where that is not known.
+    var offline: Set<DeviceID>?
     /// What it has read in the home last.
     private(set) var homeRead: [DeviceID: Int64] = [:]
     /// What its store must say is desired, and what its backup must.
@@ -266,6 +268,7 @@ final class Controller: BusClient {
             if isFull { (questions, heard) = (Questions(), []) } else { questions.handled(messages, at: world.now) }
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
+            checkGone()
             checkOrders()
             if !isFull { checkCopies() }
         case .tick: checkBeats(effects)
@@ -286,6 +289,20 @@ final class Controller: BusClient {
         if let before, world.noise.chance(25) {
             store = before
             crash()
+        }
+    }
+
+    /// Before it looks at what it has read, the home may be another.
+    private func readHome(_ running: Running) {
+        let delay = world.delay()
+        world.after(delay / 2) { [unowned self] in
+            let read = enrolments
+            world.after(delay - delay / 2) { [unowned self] in
+                guard self.running === running else { return }
+                let known = read.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+                world.say(name, "reads in the home \(known.joined(separator: ", "))")
+                handle(.enrolments(read))
+            }
         }
     }
 
@@ -346,12 +363,7 @@ final class Controller: BusClient {
                 cut(noticedAfter: 0)
             case .readEnrolments:
                 if world.fault == .enrolmentsNotRead { continue }
-                world.after(world.delay()) { [unowned self] in
-                    guard self.running === running else { return }
-                    let known = enrolments.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-                    world.say(name, "reads in the home \(known.joined(separator: ", "))")
-                    handle(.enrolments(enrolments))
-                }
+                readHome(running)
             case .wake(let time):
                 // One alarm, as the process has: the newest, and once a minute however the clock is set meanwhile.
                 if world.fault == .wakesNotRepeated, time == alarm.time { continue }

@@ -73,8 +73,11 @@ struct Conversation {
             isReady = isBack
             return nil
         case .ready(let properties):
-            // With its ready an app is told everything else.
-            settled = settled.filter { properties.isSame($0.value) && properties.hasReason(of: $0.value) }
+            // With its ready an app is told everything else, and another reason of what it has.
+            settled = settled.filter { properties.isSame($0.value) }
+            if case .policy(.auth(let state, let message), _)? = settled[.policy(.auth)] {
+                settled[.policy(.auth)] = .policy(.auth(state, message: message), reason: properties.authReason)
+            }
             newest = [:]
             return nil
         case .deliver(let number, let delivery):
@@ -158,10 +161,5 @@ extension AppProperties {
         case .managed(let value): managed == value
         case .availability(let value): availability == value
         }
-    }
-
-    /// Whether the reason of an authorization is that of a delivery.
-    func hasReason(of delivery: Delivery) -> Bool {
-        if case .policy(.auth, let reason) = delivery { authReason == reason } else { true }
     }
 }

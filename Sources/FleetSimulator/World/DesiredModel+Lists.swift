@@ -84,6 +84,12 @@ extension DesiredModel {
         }
         var texts: [String: String?] = [:]
         for address in values.keys { if let name = Self.name(of: address) { texts[name] = values[address] } }
+        for row in rows {
+            let (app, target) = (row["app"]?.stringValue, row["target"]?.stringValue)
+            if request.app.map({ $0.text != app }) ?? false || request.layer.map({ "\($0)" != target }) ?? false {
+                return "history tells of \(row.jsonText), for which nobody has asked"
+            }
+        }
         for row in rows where row["app"]?.stringValue?.hasPrefix("_") == false {
             let name = ["target", "app", "aspect"].map { row[$0]?.stringValue ?? "" }.joined(separator: " ")
             if row["new"]?.jsonText != texts[name] ?? nil {

@@ -12,6 +12,8 @@ extension DesiredModel {
         let enrolled: [DeviceID: Int64]
         let spoken: [DeviceID: Int64]
         let given: [DeviceID: Int64]
+        /// Which apps of a device that is to be removed have keys, as it has said; nil where that is not known.
+        let holding: [AppID]?
         let clock: Timestamp
         let plan: PlannedChange?
     }
@@ -21,6 +23,15 @@ extension DesiredModel {
         guard !isAnswered(response.id) else { return nil }
         let wanted = try outcomes(standing)
         let code: Response.Failure.Code? = if case .failure(let failure) = response.result { failure.code } else { nil }
+        if case .success(let answer, _) = response.result, let holding = standing.holding {
+            let warnings = answer["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            let isWarned = warnings.contains { warning in
+                holding.allSatisfy { warning.contains($0.text) } && warning.contains(" had the keys of ")
+            }
+            if isWarned == holding.isEmpty {
+                return "a device with the keys of \(holding) is removed, and warned is of \(warnings)"
+            }
+        }
         guard !wanted.contains(code) else { return nil }
         func text(_ code: Response.Failure.Code?) -> String { code?.rawValue ?? "done" }
         return "\(standing.asked.verb.rawValue) is answered \(text(code)), and was to be \(wanted.map(text).sorted())"

@@ -111,7 +111,7 @@ struct DesiredModel {
             }
         }
         for address in Set(stored.keys).union(values.keys).sorted(by: { $0.path < $1.path })
-        where stored[address] != values[address] {
+        where stored[address].map({ Array($0.utf8) }) != values[address].map({ Array($0.utf8) }) {
             return "\(address.path) is \(stored[address] ?? "deleted"), and was to be \(values[address] ?? "deleted")"
         }
         let known = Set(wishes.map(\.address))
@@ -166,7 +166,8 @@ struct DesiredModel {
             }
             if let from = change.basedOn, let problem = problem(in: address, madeFrom: from) { return problem }
             let value = change.value.jsonText
-            if result.isChanged != (request.isAgain || values[address] != value) {
+            let isSame = values[address].map { Text.isSame($0, value) } ?? false
+            if result.isChanged != (request.isAgain || !isSame) {
                 return "\(address.path) is said to be \(result.isChanged ? "" : "un")changed"
             }
             values[address] = value

@@ -58,6 +58,7 @@ extension Machine {
         checkCodes(events, effects, core)
         checkRegistrations(events, effects)
         checkRefusals(events, effects, core)
+        checkFollows(events, core)
         for event in events { watch.looked(at: event) }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
             checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })
@@ -231,19 +232,27 @@ extension Machine {
 
     /// A revision that could not be applied is not said to be in force, whatever an app answers to what stands in for it. What it
     /// says late of a delivery that was followed by another one is true of that, and so is what it says of an equal value that it
-    /// had when the revision could still be applied. Nor is one that an app has been told of, and has not answered.
+    /// had when the revision could still be applied. Nor is one that an app has been told of, and of which it has not said that it
+    /// is applied.
     private func checkApplied(_ app: AppRecord, was old: AppRecord) {
         for policy in Policy.allCases where app[policy].attempt.outcome != .rejected {
             watch.applicable[app.id, default: Policy.allCases.map { _ in -1 }][policy.index] =
                 app[policy].attempt.revision
         }
-        // What was answered in this moment may have been another value of the same revision.
-        for policy in Policy.allCases
-        where app[policy].applied != old[policy].applied && watch.answers.all[app.id]?.contains(policy) != true {
+        for policy in Policy.allCases where app[policy].applied != old[policy].applied {
             let attempt = app[policy].attempt
-            guard attempt.outcome == .delivered, app[policy].applied == attempt.revision else { continue }
+            guard app[policy].applied == attempt.revision else { continue }
+            // What was answered in this moment may have been another value of the same revision.
+            let isWrong =
+                switch attempt.outcome {
+                case .delivered: watch.answers.all[app.id]?.contains(policy) != true
+                case .error, .unsupported: watch.isAlone && watch.answers.applied[app.id]?.contains(policy) != true
+                default: false
+                }
+            guard isWrong else { continue }
             world.fail(
-                .summary, "\(name)/\(app.id): \(policy.rawValue) of \(attempt.revision) is delivered, and applied")
+                .summary,
+                "\(name)/\(app.id): \(policy.rawValue) of \(attempt.revision) is \(attempt.outcome), and applied")
         }
         guard app.authReason != .outOfContact else { return }
         for policy in Policy.allCases where watch.answers.newest[app.id]?.contains(policy) ?? false {

@@ -2,7 +2,7 @@ import DeviceAgent
 import FleetController
 import FleetProtocol
 
-/// What the layers say to one device, worked out from the controller's documents alone.
+/// What the layers say to one device, worked out from the controller's documents, or those that it holds itself, alone.
 struct SaidLayers {
     private typealias Document = (
         value: DesiredDocument.Content, revision: Revision, change: Revision, issuedAt: Timestamp
@@ -16,23 +16,36 @@ struct SaidLayers {
 
     init(_ wishes: [FleetStore.Wish], of device: DeviceID, readBy older: OlderReader? = nil) {
         self.device = device
-        var priorities: [GroupID: Int64] = [:]
         for wish in wishes {
             let wire = older?.read(wish.wire, at: wish.address) ?? wish.wire
-            guard let signed = try? SignedDocument(wire: wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-                !document.isTombstone
-            else { continue }
             if wire != wish.wire { unknown.insert(wish.address) }
-            documents[wish.address] = (document.content, wish.revision, wish.change, document.issuedAt)
-            switch (wish.address, document.content) {
-            case (.membership(device), .membership(let groups)): self.groups = groups
-            case (.groupMeta(let group), .groupMeta(let meta)): priorities[group] = meta.priority
-            default: break
-            }
+            note(wire, at: wish.address)
+        }
+        sortGroups()
+    }
+
+    /// - Parameter groups: Those whose documents count.
+    init(held: [Address: [UInt8]], by device: DeviceID, in groups: [GroupID]) {
+        self.device = device
+        for (address, wire) in held { note(wire, at: address) }
+        self.groups = groups
+        sortGroups()
+    }
+
+    private mutating func note(_ wire: [UInt8], at address: Address) {
+        guard let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id), !document.isTombstone
+        else { return }
+        documents[address] = (document.content, document.revision, document.change, document.issuedAt)
+        if case (.membership(device), .membership(let groups)) = (address, document.content) { self.groups = groups }
+    }
+
+    private mutating func sortGroups() {
+        func priority(_ group: GroupID) -> Int64 {
+            if case .groupMeta(let meta)? = documents[.groupMeta(group)]?.value { meta.priority } else { 0 }
         }
         groups.sort { left, right in
-            let (first, second) = (priorities[left] ?? 0, priorities[right] ?? 0)
+            let (first, second) = (priority(left), priority(right))
             return first != second ? first > second : left < right
         }
     }

@@ -277,7 +277,10 @@ extension World {
             dlp.print = [.unauthorized, .authorized][variant % 2]
             dlp.dragAndDrop = [.notAllowed, .appConnectApps, .allApps][variant % 3]
             return DesiredValue(.dlp(dlp))
-        case .config: return DesiredValue(.config(["server": "\(variant)", "key \(variant % 3)": "here"]))
+        case .config:
+            // Two of them are other texts, and look the same.
+            let server = [1: "caf\u{E9}", 4: "cafe\u{301}"][variant] ?? "\(variant)"
+            return DesiredValue(.config(["server": server, "key \(variant % 3)": "here"]))
         case .secureServices:
             var value = SecureServicesValue()
             switch variant {

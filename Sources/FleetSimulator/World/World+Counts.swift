@@ -207,9 +207,9 @@ extension Counted {
         if controller.isPunctual {
             // A retirement that is taken back, at whatever layer, is news as well. Of a layer that says nothing any more, it is
             // to those whose layer it was.
-            if mayBeLate, policy == .auth {
-                let said = try controller.issued(to: device, status.app, .auth) {
-                    $0.value != nil || $0.address == .desired(.all, status.app, .auth)
+            if mayBeLate, policy == .auth || since == nil {
+                let said = try controller.issued(to: device, status.app, policy) { wish in
+                    if case .desired(.all, _, _) = wish.address { true } else { wish.value != nil }
                 }
                 mayBeLate = said.max().map(isLongAgo) ?? true
             }
@@ -226,11 +226,14 @@ extension Counted {
             // It is counted from when the controller has read that. What lies ahead by a clock that was set back excuses nobody,
             // but for as long as that was.
             let setAt = controller.clockSetAt + controller.clockSetBack
+            // What is said on layers that do not decide is news of an authorization alone.
+            let decides = policy == .auth ? nil : since
+            let issued = try decides.map { [$0] } ?? controller.issued(to: device, status.app, policy)
             mustBeLate =
                 try max(came, controller.wentOnAt, setAt) + 301_000 <= world.now
                 && classed.seen.allSatisfy(isLongAgo)
                 && (controller.isPunctual || controller.store.device(device)?.since.map(isLongAgo) ?? true)
-                && controller.issued(to: device, status.app, policy).allSatisfy(isLongAgo)
+                && issued.allSatisfy(isLongAgo)
         }
         if mayBeLate, controller.watch.heard.contains(device) {
             overdue = overdue.lowerBound + (mustBeLate ? 1 : 0)...overdue.upperBound + 1

@@ -47,5 +47,19 @@ extension World {
                 "\(machine.name): of boot \(boot) the events \(missing.sorted()) are missing, and \(lost.sorted()) are"
                     + " said to be lost")
         }
+        // Of what may have been forgotten nothing is missing that its device has not given up.
+        guard !clones.contains(where: { $0.id == machine.id }) else { return }
+        for gap in gaps where gap.device == machine.id && gap.incarnation < incarnation {
+            let given = gap.numbers.first { number in
+                let event = FleetStore.StoredEvent(
+                    device: gap.device, incarnation: gap.incarnation, boot: gap.boot, number: number)
+                return machine.watch.kept.contains(event) && !machine.watch.dropped.contains(event)
+            }
+            guard let given else { continue }
+            fail(
+                .kept,
+                "\(machine.name): event \(given) of incarnation \(gap.incarnation) is said to be lost, and was not dropped"
+            )
+        }
     }
 }

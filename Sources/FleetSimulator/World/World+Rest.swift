@@ -137,6 +137,9 @@ extension World {
         if online.contains(machine.id) || statuses.contains(where: { $0.device == machine.id }) {
             fail(.gone, "\(machine.name) was taken out of the fleet, and is shown")
         }
+        if let known = try controller.store.device(machine.id) {
+            fail(.gone, "\(machine.name) was taken out of the fleet, and is known as \(known)")
+        }
         // What was dropped on its way to the controller is found when that reads all again, at its next connection.
         guard schedule.broker != .lossy else { return }
         let own = ["presence/\(machine.id)", "reply/\(machine.id)/"].map { Address.prefix(of: SimulatedFleet.id) + $0 }

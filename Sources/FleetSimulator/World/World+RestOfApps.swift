@@ -115,6 +115,15 @@ extension World {
         if let request = session.requests.first {
             fail(.ends, "\(app.name) still repeats its request \(request.number)")
         }
+        // Whose use of any app keeps it open says so as often as the strictest one asks.
+        let autoLock = app.machine.core?.state.apps.values.filter(\.asksForPasscode)
+            .compactMap(\.secureServices.autoLock).min()
+        if session.autoLock != autoLock {
+            fail(
+                .passcodes,
+                "\(app.name): it says that it is used for a lock after \(session.autoLock ?? 0) s, not \(autoLock ?? 0)"
+            )
+        }
         let properties = session.properties
         let isSelfRetired = record.latch?.reason == .selfRetired
         let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged
@@ -167,9 +176,20 @@ extension World {
                 .summary, "\(app.name): \(policy.rawValue) is applied, and \(report.applied ?? -1) said to be in force")
         }
         if outcome == .pending { return fail(.ends, "\(app.name): \(policy.rawValue) is pending") }
-        if outcome == .rejected { return }
-        if outcome == .delivered, !app.watch.mayAnswer(policy) {
-            fail(.ends, "\(app.name): \(policy.rawValue) is delivered, and this launch was not told of it")
+        if outcome == .rejected {
+            // What it says of what it has instead is not lost.
+            if let own = app.watch.answer(to: policy) {
+                let said = own.message.map { "\(own.state.outcome.rawValue): \($0)" } ?? own.state.outcome.rawValue
+                if report.attempt.message?.hasSuffix("; the app: \(said)") != true {
+                    fail(
+                        .kept, "\(app.name): \(policy.rawValue) is rejected, and that its app answered \(said) is lost")
+                }
+            }
+            return
+        }
+        // Another launch may do better.
+        if outcome == .delivered || outcome == .error, !app.watch.mayAnswer(policy) {
+            fail(.ends, "\(app.name): \(policy.rawValue) is \(outcome), and this launch was not told of it")
         }
         if let callback = Callback(of: policy), !app.callbacks.contains(callback), session.answerable[policy] == nil,
             let answer = session.answers[policy], answer.state != .unsupported
