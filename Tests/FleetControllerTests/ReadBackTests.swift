@@ -321,10 +321,10 @@ struct ReadBackTests {
     )
     func earlierRuns() throws {
         /// Whether three connections of a run that began so many seconds later end this one, so long after its start.
-        func ends(since: Int64, after pause: Int64) throws -> Bool {
+        func ends(since: Int64, after pause: Int64, minutes: Int = 2) throws -> Bool {
             let earlier = try World()
             earlier.connect()
-            for _ in 0..<2 { earlier.pass(seconds: 60) }
+            for _ in 0..<minutes { earlier.pass(seconds: 60) }
             let world = try World(identity: earlier.identity, store: earlier.store)
             world.connect()
             world.pass(seconds: pause)
@@ -340,6 +340,7 @@ struct ReadBackTests {
         #expect(try !ends(since: 30, after: 1))
         #expect(try ends(since: 30, after: 400), "it is there all the same")
         #expect(try ends(since: 600, after: 1), "nothing was signed so late")
+        #expect(try ends(since: 1, after: 1, minutes: 0), "that an earlier run has ended just now excuses nobody")
     }
 
     @Test("a device that lies about the epoch keeps nobody else from being heard after the restore")

@@ -10,7 +10,8 @@ package struct ControllerCore: ~Copyable {
     /// Names the newest connection in its presence and barriers.
     private var connection: RandomID?
     let startedAt: Timestamp
-    /// Up to when earlier runs of this store may have signed: behind a clock that was set back, that is later than the start.
+    /// Up to when earlier runs of this store have signed at least: by a clock that was set back since, that is later than the
+    /// start.
     private let signedBefore: Timestamp
     var phase = Phase.offline
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
@@ -106,7 +107,7 @@ package struct ControllerCore: ~Copyable {
         self.noted = noted
         signingClock = SigningClock(latest: signedTime)
         reservedTime = signedTime
-        signedBefore = signedTime
+        signedBefore = signedTime.advanced(bySeconds: -Self.reservedAhead)
         self.store = store
         self.identity = identity
         knownReports = KnownReports(in: identity.fleetID)
