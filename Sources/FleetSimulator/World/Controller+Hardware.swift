@@ -91,4 +91,18 @@ extension Controller {
         if clockOffset < 0 { (clockOffset, clockSetAt) = (0, world.now) }
         start(isRestoring: false)
     }
+
+    /// Before it looks at what it has read, the home may be another.
+    func readHome(_ running: Running) {
+        let delay = world.delay()
+        world.after(delay / 2) { [unowned self] in
+            let read = enrolments
+            world.after(delay - delay / 2) { [unowned self] in
+                guard self.running === running else { return }
+                let known = read.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+                world.say(name, "reads in the home \(known.joined(separator: ", "))")
+                handle(.enrolments(read))
+            }
+        }
+    }
 }

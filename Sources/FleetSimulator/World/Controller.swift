@@ -292,20 +292,6 @@ final class Controller: BusClient {
         }
     }
 
-    /// Before it looks at what it has read, the home may be another.
-    private func readHome(_ running: Running) {
-        let delay = world.delay()
-        world.after(delay / 2) { [unowned self] in
-            let read = enrolments
-            world.after(delay - delay / 2) { [unowned self] in
-                guard self.running === running else { return }
-                let known = read.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-                world.say(name, "reads in the home \(known.joined(separator: ", "))")
-                handle(.enrolments(read))
-            }
-        }
-    }
-
     /// Where it says that it has published all that the broker lacked.
     func repair(in effects: [ControllerCore.Effect]) -> Int? {
         effects.firstIndex { if case .log(let line) = $0 { line.message == "repaired" } else { false } }

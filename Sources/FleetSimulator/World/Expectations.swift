@@ -1,4 +1,5 @@
 import AppConnect
+import DeviceAgent
 import FleetProtocol
 
 // What the documents promise, written again beside the product's own code: laws that asked that would not see its mistakes.
@@ -53,6 +54,16 @@ extension OutcomeCounts {
         case .rejected: rejected += 1
         case .delivered: delivered += 1
         case .pending, .awaitingCode: pending += 1
+        }
+    }
+}
+
+extension KeptEvent {
+    /// Written again, beside the core's own.
+    var isExpectedAtWill: Bool {
+        switch body {
+        case .event(let event): [.blocked, .ready].contains(event.kind)
+        case .logLevel(let change): change.why == .codeRefused
         }
     }
 }

@@ -218,13 +218,13 @@ struct Watch {
         }
         let boots = Dictionary(grouping: waiting.map(\.header), by: \.boot)
         let mayGo = waiting.filter { $0.header.number < boots[$0.header.boot]?.map(\.number).max() ?? 0 }
-        let counts = Dictionary(grouping: mayGo.filter(\.isCausedAtWill), by: \.header.app).mapValues(\.count)
+        let counts = Dictionary(grouping: mayGo.filter(\.isExpectedAtWill), by: \.header.app).mapValues(\.count)
         waiting.removeAll { $0 == gone }
         dropped.insert(Self.key(gone))
         if !mayGo.isEmpty, !mayGo.contains(gone) {
             return "nothing is left to tell of event \(number) of boot \(boot), which was dropped"
         }
-        guard let most = counts.values.max(), !gone.isCausedAtWill || counts[gone.header.app] != most else {
+        guard let most = counts.values.max(), !gone.isExpectedAtWill || counts[gone.header.app] != most else {
             return nil
         }
         return "event \(number) was dropped, and others could have gone for it"
@@ -386,16 +386,6 @@ struct Watch {
         for contact in contacts {
             lag = min(lag ?? .max, running - contact.counts)
             named = max(named, Revision(epoch: contact.clock.epoch, number: contact.clock.revision))
-        }
-    }
-}
-
-extension KeptEvent {
-    /// Written again, beside the core's own.
-    fileprivate var isCausedAtWill: Bool {
-        switch body {
-        case .event(let event): [.blocked, .ready].contains(event.kind)
-        case .logLevel(let change): change.why == .codeRefused
         }
     }
 }
