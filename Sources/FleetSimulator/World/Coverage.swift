@@ -29,15 +29,27 @@ package final class Coverage {
         case certain
     }
 
-    private(set) var counts: [Transition: Int] = [:]
+    struct Visits {
+        var times = 0
+        /// In how many schedules it was visited: in one that does, often many times.
+        var schedules = 1
+
+        static func + (left: Self, right: Self) -> Self {
+            Self(times: left.times + right.times, schedules: left.schedules + right.schedules)
+        }
+    }
+
+    private(set) var counts: [Transition: Visits] = [:]
 
     package init() {}
 
+    /// Of the schedule that this coverage is of.
     func count(_ part: String, _ what: String, _ place: String) {
-        counts[Transition(part, what, place), default: 0] += 1
+        counts[Transition(part, what, place), default: Visits()].times += 1
     }
 
-    func add(_ other: [Transition: Int]) { counts.merge(other) { $0 + $1 } }
+    /// Of other schedules.
+    func add(_ others: [Transition: Visits]) { counts.merge(others, uniquingKeysWith: +) }
 
     /// What should have been reachable, and was not visited.
     package var unvisited: [String] { Self.expected.filter { counts[$0] == nil }.map(\.description) }
@@ -49,7 +61,9 @@ package final class Coverage {
     }
 
     package var lines: [String] {
-        counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        counts.sorted { $0.key < $1.key }.map {
+            "\($0.key): \($0.value.times), in \($0.value.schedules) of the schedules"
+        }
             + ["\(counts.count) transitions visited, \(unvisited.count) of \(Self.expected.count) expected ones not"]
             + unvisited.map { "not visited: \($0)" }
     }
@@ -60,7 +74,8 @@ package final class Coverage {
                 counts.sorted { $0.key < $1.key }.map {
                     .object([
                         "part": .string($0.key.part), "what": .string($0.key.what), "where": .string($0.key.place),
-                        "count": .integer(Int64($0.value)),
+                        "count": .integer(Int64($0.value.times)),
+                        "schedules": .integer(Int64($0.value.schedules)),
                     ])
                 }),
             "unvisited": .array(unvisited.map { .string($0) }),

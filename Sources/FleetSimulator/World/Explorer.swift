@@ -40,7 +40,7 @@ package struct Explorer: Sendable {
             var failed: [(seed: UInt64, violation: Violation)] = []
             var next = 0
             var ran = 0
-            var visited: [Coverage.Transition: Int] = [:]
+            var visited: [Coverage.Transition: Coverage.Visits] = [:]
             var error: (any Error)?
         }
         let end = ContinuousClock.now + time
@@ -61,8 +61,10 @@ package struct Explorer: Sendable {
                 }
                 guard let range else { break }
                 for index in range {
+                    let met = visited.map { _ in Coverage() }
                     let failure = violation(
-                        of: Schedule(seed: seed &+ UInt64(index), theme: theme), workshop, visited)
+                        of: Schedule(seed: seed &+ UInt64(index), theme: theme), workshop, met)
+                    if let met { visited?.add(met.counts) }
                     progress.withLock { progress in
                         progress.ran += 1
                         let failed = failure.map { (seed: seed &+ UInt64(index), violation: $0) }
@@ -71,7 +73,7 @@ package struct Explorer: Sendable {
                     }
                 }
             }
-            if let counts = visited?.counts { progress.withLock { $0.visited.merge(counts) { $0 + $1 } } }
+            if let counts = visited?.counts { progress.withLock { $0.visited.merge(counts, uniquingKeysWith: +) } }
         }
         let result = progress.withLock { $0 }
         if let error = result.error { throw error }
