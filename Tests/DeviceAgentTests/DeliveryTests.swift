@@ -26,6 +26,25 @@ struct DeliveryTests {
         #expect(!device.frames.contains { if case .deliver(_, .policy(.auth, _)) = $0 { true } else { false } })
     }
 
+    @Test("where nobody is called for a reason in between, what the app has answered stands, too")
+    func reasonsInBetween() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        var told: [Int64] = []
+        for content in [DesiredDocument.Content.auth(.unauthorized, ""), .tombstone] {
+            device.frames = []
+            try device.apply(.all, mail, .auth, content)
+            for case .deliver(let number, .policy(.auth, _)) in device.frames { told.append(number) }
+            try device.handle(.frame(link, .taken(try #require(told.last))))
+        }
+        #expect(told.count == 2)
+        #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
+        try device.handle(.frame(link, .delivered(told[1])))
+        #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
+    }
+
     @Test("the first launch delivers ready and then every state, authorization last when it is a gain")
     func firstLaunch() throws {
         var device = try TestDevice()

@@ -293,4 +293,20 @@ struct LossTests {
         try device.wait(38)
         #expect(device.published.contains { $0.address == .barrier(.device(device.device)) })
     }
+
+    @Test("a lost marker is said again in half a minute, also when its subscription took longer than pauses first are")
+    func grownPausesOfSubscription() throws {
+        var device = try TestDevice()
+        try device.connect()
+        device.underWay = []
+        try device.launch(mail)
+        let subscribed = (device.underWay ?? []).filter { if case .subscribed = $0 { true } else { false } }
+        #expect(!subscribed.isEmpty)
+        for _ in 0..<4 { try device.wait(55) }
+        for event in subscribed { try device.handle(event) }
+        device.underWay = []
+        device.published = []
+        try device.wait(38)
+        #expect(device.published.contains { $0.address == .barrier(.device(device.device)) })
+    }
 }

@@ -572,5 +572,34 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(16_752, .request(0, .apply(app: 0, .group(0), aspect: 1, variant: 0, isBased: false))),
                     .init(31_573, .request(0, .group(0, priority: 0, members: 15))),
                 ])),
+        KeptSchedule(
+            what: "an answer stands while reasons come and go, of which the app hears the last one alone",
+            schedule: Schedule(
+                seed: 3_442_606_486_724_457, devices: 2, apps: 3, broker: .honest,
+                steps: [
+                    .init(76_912, .backUpController),
+                    .init(846_353, .request(1, .apply(app: 1, .all, aspect: 4, variant: 0, isBased: false))),
+                    .init(855_022, .enroll(0, isNew: false)),
+                    .init(1_256_341, .request(1, .apply(app: 2, .all, aspect: 0, variant: 3, isBased: false))),
+                    .init(1_256_373, .putBackController(withFolder: true)),
+                ])),
+        KeptSchedule(
+            what: "a lost marker is said again soon, however long its subscription was waited for",
+            schedule: Schedule(
+                seed: 1_286_304_598_139_732, devices: 1, apps: 2, broker: .lossy,
+                steps: [
+                    .init(7, .request(1, .delete(app: 0, .all))),
+                    .init(206, .freezeController(15_972, isDead: false)),
+                    .init(223, .request(1, .group(0, priority: 0, members: 1))),
+                    .init(286_710, .request(0, .apply(app: 0, .group(1), aspect: 2, variant: 1, isBased: false))),
+                    .init(401_796, .request(0, .group(1, priority: 1, members: 1))),
+                    .init(401_826, .request(1, .apply(app: 0, .all, aspect: 2, variant: 2, isBased: false))),
+                    .init(402_786, .request(0, .apply(app: 0, .device(0), aspect: 2, variant: 3, isBased: false))),
+                    .init(402_799, .request(1, .group(1, priority: 1, members: 1))),
+                    .init(404_509, .crashBroker(downFor: 294)),
+                    .init(404_533, .request(0, .apply(app: 0, .all, aspect: 0, variant: 0, isBased: false))),
+                    .init(404_551, .refuseSaid(nil, 80_731)),
+                    .init(519_709, .putBackController(withFolder: false)),
+                ])),
     ]
 }

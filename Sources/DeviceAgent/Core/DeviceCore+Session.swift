@@ -44,6 +44,8 @@ extension DeviceCore {
             self.session?.isPresent = true
             batch.isPresenceDue = true
         }
+        // The subscription may have been waited for, ever more patiently; the marker is new.
+        self.session?.expectMarker(running: state.running.total)
         publishMarker(barrier)
     }
 

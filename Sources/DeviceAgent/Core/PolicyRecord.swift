@@ -146,8 +146,10 @@ package struct PolicyRecord: Hashable, Sendable {
     /// The app's callback for `number` has returned. Returns whether that was news.
     mutating func returned(_ number: Int64) -> Bool {
         guard var sent, sent.number == number else { return false }
-        // Told once more, for another reason: the answer stands.
-        if let told, told.reason != sent.reason, told.revision == sent.revision, told.value == sent.value {
+        // Told once more, for other reasons: the answer stands. An error alone has the same told once more for its own sake.
+        if let told, told.revision == sent.revision, told.value == sent.value,
+            told.outcome != .error || told.reason != sent.reason
+        {
             (sent.outcome, sent.message) = (told.outcome, told.message)
         }
         told = sent

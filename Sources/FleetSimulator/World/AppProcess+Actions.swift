@@ -123,12 +123,13 @@ extension AppProcess {
         }
     }
 
-    /// As an app that asks no library would.
+    /// As an app that asks no library would, or that has copied to a pasteboard of its own.
     func copyUnasked(isSecured: Bool) {
         guard session?.connection == .open else { return }
         let content = somethingNew
+        let isElsewhere = copies.isMultiple(of: 4)
         // Of which its library knows nothing.
-        send(.copy(id: 1 << 40 + Int64(copies), PasteboardItem(content, isSecured: isSecured)))
+        send(.copy(id: 1 << 40 + Int64(copies), isElsewhere ? nil : PasteboardItem(content, isSecured: isSecured)))
     }
 
     func paste() {

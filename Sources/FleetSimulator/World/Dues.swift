@@ -44,20 +44,33 @@ struct Dues {
             (hasReported, refusedSince) = (isConnected, nil)
         }
         for case .publish(let address, let payload, _) in effects where isConnected { said(address, payload, at: now) }
-        guard events.contains(where: { if case .tick = $0 { true } else { false } }) else { return nil }
-        if let eventsSaidAt, !core.state.events.isEmpty, now - eventsSaidAt > Self.eventRetry + Self.tolerance {
-            return "event \(core.state.events[0].header.number) was said last \(now - eventsSaidAt) ms ago"
-        }
-        if let marker, now - marker.at > Self.markerRetry + Self.tolerance {
-            return "its marker \(marker.number) was said \(now - marker.at) ms ago, and has not come back"
-        }
-        if let refusedSince, !core.state.apps.isEmpty, now - refusedSince > Self.report + Self.tolerance {
-            return "it has refused a document, and no status has said so for \(now - refusedSince) ms"
-        }
-        if let presenceSince, now - presenceSince > Self.answer + Self.tolerance {
-            return "it has let others speak of its presence for \(now - presenceSince) ms"
+        // Where it has looked at its dues, or when it will.
+        let isTick = events.contains { if case .tick = $0 { true } else { false } }
+        let next = core.nextTick
+        for due in dues(of: core) {
+            if isTick, now > due.at + Self.tolerance { return "\(due.what) \(now - due.since) ms ago" }
+            if next > max(now, due.at) + Self.tolerance {
+                return "\(due.what) \(now - due.since) ms ago, and it waits for \(next - now) ms more"
+            }
         }
         return nil
+    }
+
+    private func dues(of core: DeviceCore) -> [(at: Int64, since: Int64, what: String)] {
+        var dues: [(at: Int64, since: Int64, what: String)] = []
+        if let eventsSaidAt, let event = core.state.events.first {
+            dues.append((eventsSaidAt + Self.eventRetry, eventsSaidAt, "event \(event.header.number) was said last"))
+        }
+        if let marker {
+            dues.append((marker.at + Self.markerRetry, marker.at, "its marker \(marker.number), still open, was said"))
+        }
+        if let refusedSince, !core.state.apps.isEmpty {
+            dues.append((refusedSince + Self.report, refusedSince, "what it has not said in a status it refused"))
+        }
+        if let presenceSince {
+            dues.append((presenceSince + Self.answer, presenceSince, "others spoke of its presence, and it has not,"))
+        }
+        return dues
     }
 
     private mutating func note(_ event: DeviceEvent, of device: DeviceID, on connection: RandomID?, at now: Int64) {

@@ -268,32 +268,6 @@ extension Machine {
         }
     }
 
-    /// What is not in force as it was wished is said to be rejected, and why.
-    private func checkRejections(_ app: AppRecord) {
-        for policy in Policy.allCases where app[policy].attempt.outcome == .rejected {
-            guard app[policy].attempt.message?.isEmpty ?? true else { continue }
-            world.fail(.summary, "\(name)/\(app.id): \(policy.rawValue) is rejected, and nobody says why")
-        }
-        if app.authReason == .outOfContact, app.latch == nil, app[.auth].source != nil,
-            app[.auth].attempt.outcome != .rejected
-        {
-            world.fail(
-                .summary, "\(name)/\(app.id): blocked, and its authorization is \(app[.auth].attempt.outcome)")
-        }
-    }
-
-    /// Of what cannot be read at all, what was in force before stays so.
-    private func checkUnreadable(_ app: AppRecord, was old: AppRecord) {
-        guard app.latch == old.latch else { return }
-        for policy in [Policy.config, .secureServices] where app[policy].attempt.outcome == .rejected {
-            guard app[policy].value != old[policy].value else { continue }
-            world.fail(
-                .barrier,
-                "\(name)/\(app.id): \(policy.rawValue) of \(app[policy].received) cannot be read, and went from "
-                    + "\(old[policy].value) to \(app[policy].value)")
-        }
-    }
-
     /// While the documents of new groups are on their way, those of the groups before go on deciding.
     private func checkMove(_ app: AppRecord, was old: AppRecord) {
         // What is deleted and comes again in one moment waits for certainty.
@@ -313,22 +287,6 @@ extension Machine {
         }
     }
 
-    /// An attempt's time says since when it stands so.
-    private func checkAttemptTimes(_ app: AppRecord, was old: AppRecord?) {
-        for policy in Policy.allCases {
-            let (before, attempt) = (old?[policy].attempt, app[policy].attempt)
-            let isSame = before.map {
-                ($0.revision, $0.outcome, $0.message) == (attempt.revision, attempt.outcome, attempt.message)
-            }
-            // It may have ended otherwise, and as before again, in one moment.
-            guard attempt.at != clock.wall, isSame != true || attempt.at != before?.at else { continue }
-            world.fail(
-                .summary,
-                "\(name)/\(app.id): \(policy.rawValue) is \(attempt.outcome) since \(attempt.at), and really since"
-                    + " \((isSame == true ? before?.at : nil) ?? clock.wall)")
-        }
-    }
-
     /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
     private func check(_ app: AppRecord, isRetiring: Bool) {
         let id = app.id
@@ -340,12 +298,7 @@ extension Machine {
         checkAttemptTimes(app, was: known)
         guard let old = known else { return }
         checkOwnLatch(app, was: old)
-        for policy in Policy.allCases where old[policy].attempt.outcome == .error && !watch.answering.contains(id) {
-            let (was, now) = (old[policy].attempt, app[policy].attempt)
-            if now.outcome == .error, now.revision != was.revision {
-                world.fail(.ends, "\(name)/\(id): the error of \(policy.rawValue) was carried to another revision")
-            }
-        }
+        checkAnswers(app, was: old)
         checkRejections(app)
         if !isRetiring { checkApplied(app, was: old) }
         visit(old, app)

@@ -47,7 +47,12 @@ extension Machine {
         }
     }
 
-    func refuse(_ app: AppID) { post(.registrationRefused(app, reason: "another user's process")) }
+    /// Somebody's process tries to be the app, and goes on trying as often as that.
+    func refuse(_ app: AppID, again tries: Int) {
+        post(.registrationRefused(app, reason: "another user's process"))
+        guard tries > 0, !world.isCalm else { return }
+        world.after(25_000) { [unowned self] in refuse(app, again: tries - 1) }
+    }
 
     /// A process that may be the app, by its user, says that it is, while another one is, and goes on before it has heard
     /// what comes of it. It may know as much as a copy of the app's own process.

@@ -75,6 +75,12 @@ extension Machine {
         post(.frame(LinkID(lastLink), .passcode(request)))
     }
 
+    /// Policies may have changed since, in the same moment: then more may have been asked for.
+    private var longestAsked: Int64 {
+        guard watch.isAlone, let core else { return Person.longPasscode }
+        return core.state.apps.values.filter(\.asksForPasscode).map(\.shortestPasscode).max() ?? 0
+    }
+
     /// The agent has answered.
     func told(_ result: PasscodeResult, on link: LinkID) {
         guard let request = person.hears(result, on: link.number) else { return }
@@ -90,7 +96,7 @@ extension Machine {
         case (.enter(let text), .wrong), (.set(_, let text?), .wrong):
             if hash == Person.hash(text) { world.fail(.passcodes, "\(name): the right passcode was refused") }
         case (.set(let new, _), .tooWeak):
-            if new.count >= Person.shortest { world.fail(.passcodes, "\(name): '\(new)' is said to be too weak") }
+            if new.count >= longestAsked { world.fail(.passcodes, "\(name): '\(new)' is said to be too weak") }
         case (_, .tooEarly):
             if (result.wait ?? 0) <= 0 { world.fail(.ends, "\(name): nobody says when a passcode is looked at again") }
         default: break
@@ -168,7 +174,7 @@ extension Machine {
             return world.fail(
                 .passcodes, "\(name)/\(app.id): it has secure services, and nobody has entered the passcode")
         }
-        if text.count < Person.shortest || app.passcodeLock != nil {
+        if text.count < app.shortestPasscode || app.passcodeLock != nil {
             world.fail(.passcodes, "\(name)/\(app.id): it has secure services by '\(text)'")
         }
         if isTick, let autoLock = app.secureServices.autoLock, running - usedAt >= autoLock * 1_000 {
@@ -218,7 +224,7 @@ extension Machine {
         guard app.asksForPasscode, mayBeOpen else { return }
         let isOpen = app.availability == .available
         if watch.isAlone, watch.passcode.isEnteredNow, !isOpen,
-            watch.passcode.entered?.text.count ?? 0 >= Person.shortest
+            watch.passcode.entered?.text.count ?? 0 >= app.shortestPasscode
         {
             world.fail(.passcodes, "\(name)/\(app.id): the passcode was entered, and it has no secure services")
         }
@@ -245,10 +251,15 @@ extension Machine {
     /// At rest: whether an app that asks for the passcode has its secure services. Where nobody can say, as its record does.
     func isOpen(_ record: AppRecord) -> Bool {
         guard let core, let (text, usedAt) = watch.passcode.entered, record.passcodeLock == nil,
-            text.count >= Person.shortest
+            text.count >= record.shortestPasscode
         else { return false }
         guard let autoLock = record.secureServices.autoLock else { return record.availability == .available }
         if core.state.running.total - usedAt >= autoLock * 1_000 { return false }
         return record.availability == .available
     }
+}
+
+extension AppRecord {
+    /// In characters.
+    fileprivate var shortestPasscode: Int64 { secureServices.passcode?.minLength ?? 0 }
 }

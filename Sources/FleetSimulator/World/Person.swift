@@ -12,8 +12,9 @@ struct Person {
     private var known: [String] = []
     private var number = 0
 
-    /// A passcode that policies take has so many characters at least.
-    static let shortest: Int64 = 5
+    /// A passcode that all policies take has as many characters, one that some take as few.
+    static let longPasscode: Int64 = 8
+    static let shortPasscode: Int64 = 5
 
     init(seed: UInt64) { chance = SplitMix64(seed: seed) }
 
@@ -43,7 +44,8 @@ struct Person {
 
     private mutating func newPasscode() -> String {
         number += 1
-        return "pass\(number)"  // The first ones are as short as they may be.
+        // The first ones are just as long as they must be.
+        return number.isMultiple(of: 2) ? "passcod\(number)" : "pass\(number)"
     }
 
     mutating func asks(_ request: PasscodeRequest, on link: Int64) { asked[link] = request }

@@ -56,7 +56,8 @@ extension World {
             }
         case .freeze(let device, let time, let isDead): machines[device].freeze(for: time, isDead: isDead)
         case .freezeController(let time, let isDead): controller.freeze(for: time, isDead: isDead)
-        case .refuse(let device, let app): machines[device].refuse(machines[device].apps[app].id)
+        case .refuse(let device, let app):
+            machines[device].refuse(machines[device].apps[app].id, again: now.isMultiple(of: 2) ? 4 : 0)
         case .intrude(let device, let app): machines[device].intrude(as: machines[device].apps[app])
         case .copy(let device, let time): machines[device].beginCopying(for: time)
         case .display(let device, let app): machines[device].apps[app].display()
@@ -286,7 +287,7 @@ extension World {
             switch variant {
             case 0:
                 var passcode = SecureServicesValue.Passcode(isRequired: true)
-                passcode.minLength = Person.shortest
+                passcode.minLength = Self.needsCode(app) ? Person.longPasscode : Person.shortPasscode
                 (passcode.maxAttempts, passcode.then) = Self.needsCode(app) ? (3, .wipe) : (4, .lock)
                 value.passcode = passcode
                 if !Self.needsCode(app) { value.autoLock = 40 }
