@@ -33,6 +33,22 @@ struct ReadBackTests {
         #expect(world.published.last { $0.topic == world.identity.topic(address) }?.payload == wire)
     }
 
+    @Test("of what does not come back an authorization is published again last, on whatever layer the rest is")
+    func lostEchoesInOrder() throws {
+        let world = try World()
+        world.connect()
+        world.pass(seconds: 60)
+        world.dropsDocuments = true
+        try world.apply(mail, "all", .secureServices, #"{"locked":true}"#)
+        try world.apply(mail, "device/till-1", .auth, #"{"state":"authorized"}"#)
+        try world.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        world.dropsDocuments = false
+        world.published = []
+        for _ in 0..<2 { world.pass(seconds: 60) }
+        let order = world.topics(of: "/desired/").map { $0.split(separator: "/").suffix(1).joined() }
+        #expect(order == ["secure-services", "auth", "auth"])
+    }
+
     @Test("what the broker lost, rolled back or replaced is put back, byte for byte, before anybody is greeted")
     func repair() throws {
         let world = try world()

@@ -129,9 +129,18 @@ struct Serving {
     func isUnderWay(_ address: Address) -> Bool { echoes[address] != nil }
 
     /// Own publishes that have not come back for a heartbeat or two, at most `limit` of them: something was dropped on its
-    /// way. Of an app its authorization last.
+    /// way. What says whom to believe comes first, then who is in which group; authorizations last.
     func overdueEchoes(_ limit: Int) -> [Address] {
-        Array(echoes.filter { $0.value + 2 <= beats }.keys.sorted { $0.path > $1.path }.prefix(limit))
+        func rank(_ address: Address) -> Int {
+            switch address {
+            case .trust: 0
+            case .desired(_, _, .auth): 3
+            case .desired: 2
+            default: 1
+            }
+        }
+        let overdue = echoes.filter { $0.value + 2 <= beats }.keys
+        return Array(overdue.sorted { (rank($0), $0.path) < (rank($1), $1.path) }.prefix(limit))
     }
 
     mutating func forget(_ device: DeviceID) {

@@ -18,6 +18,10 @@ struct Dues {
     private var open: Set<Int64> = []
     /// What was subscribed to: a marker of nothing only shows that the broker is there.
     private var asked: Set<Int64> = []
+    /// The newest nonce and when it was said first, how soon behind it another one may be said, and when that is due.
+    private var nonce: (name: RandomID, at: Int64)?
+    private var nonceInterval = Dues.nonceIntervals.lowerBound
+    private var nonceDue: Int64?
     private var isGreeted = false
     private var isConnected = false
     private var isPastFirst = false
@@ -31,13 +35,19 @@ struct Dues {
     private static let report: Int64 = 30_000
     /// Greetings are answered every five seconds at most.
     private static let answer: Int64 = 5_000
+    /// While words come late, nonces are said ever more rarely, and as soon as at first when one has come in time.
+    private static let nonceIntervals: ClosedRange<Int64> = 30_000...600_000
+    /// Not all devices say them at one moment.
+    private static let nonceSpread: Int64 = 5_000
 
     /// What the core has looked at, and what follows. Returns what is late.
     mutating func handled(
-        _ events: [DeviceEvent], _ effects: [DeviceEffect], of core: DeviceCore, on connection: RandomID?
+        _ events: [DeviceEvent], _ effects: [DeviceEffect], of core: DeviceCore, on connection: RandomID?,
+        hearing words: Int, late lag: Int64?
     ) -> String? {
         let now = core.state.running.total
         for event in events { note(event, of: core.device, on: connection, at: now) }
+        if words > 0, isConnected { heard(words, late: lag ?? 0, at: now) }
         for case .subscribe(_, let barrier) in effects { asked.insert(barrier) }
         if hasReported, effects.contains(where: \.isRefusal) { refusedSince = refusedSince ?? now }
         if effects.contains(where: { if case .report = $0 { true } else { false } }) {
@@ -70,6 +80,7 @@ struct Dues {
         if let presenceSince {
             dues.append((presenceSince + Self.answer, presenceSince, "others spoke of its presence, and it has not,"))
         }
+        if let nonceDue { dues.append((nonceDue + Self.nonceSpread, nonceDue, "words came late, and a nonce was due")) }
         return dues
     }
 
@@ -98,6 +109,23 @@ struct Dues {
         }
     }
 
+    /// What the core has heard of the controller. Of several in one moment some may be in time, and nobody sees in which order.
+    private mutating func heard(_ words: Int, late lag: Int64, at now: Int64) {
+        if words > 1 {
+            (nonceDue, nonceInterval) = (nil, Self.nonceIntervals.upperBound)
+        } else if lag <= 0 {
+            (nonceDue, nonceInterval) = (nil, Self.nonceIntervals.lowerBound)
+        } else if nonceDue == nil {
+            nonceDue = max(now, nonce.map { $0.at + nonceInterval } ?? now)
+        }
+    }
+
+    private mutating func said(_ nonce: RandomID, at now: Int64) {
+        guard nonce != self.nonce?.name else { return }
+        if self.nonce != nil { nonceInterval = min(2 * nonceInterval, Self.nonceIntervals.upperBound) }
+        (self.nonce, nonceDue) = ((nonce, now), nil)
+    }
+
     private mutating func said(_ address: Address, _ payload: [UInt8], at now: Int64) {
         switch address {
         case .barrier:
@@ -107,7 +135,10 @@ struct Dues {
             // Said again, it is waited for as long as the device likes.
             marker = open.isEmpty && isGreeted ? (said.counter, now) : nil
             open.insert(said.counter)
-        case .presence: presenceSince = nil
+        case .presence:
+            presenceSince = nil
+            let nonce = (try? Presence(json: payload, limit: Presence.maximumSize))?.nonce
+            if let nonce { said(nonce, at: now) }
         case .reply(_, _, .event), .reply(_, _, .logLevel): eventsSaidAt = now
         default: break
         }

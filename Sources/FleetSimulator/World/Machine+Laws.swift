@@ -122,7 +122,10 @@ extension Machine {
 
     /// What is said, and not what the core wanted to say, must be said in time.
     func checkDues(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
-        guard let core, let late = dues.handled(events, effects, of: core, on: watch.bus.connection) else { return }
+        guard let core else { return }
+        let late = dues.handled(
+            events, effects, of: core, on: watch.bus.connection, hearing: watch.words.count, late: watch.lag)
+        guard let late else { return }
         world.fail(.ends, "\(name): \(late)")
     }
 
@@ -207,9 +210,16 @@ extension Machine {
             else { continue }
             world.fail(.codes, "\(name)/\(check.app): its code is compared with that of \(check.address.path)")
         }
-        guard events.count == 1, case .codeChecked(let check, let isRight)? = events.first,
-            let app = core.state.apps[check.app], app.levelClocks[check.address]?.change == check.change
-        else { return }
+        guard events.count == 1, case .codeChecked(let check, let isRight)? = events.first else { return }
+        guard let app = core.state.apps[check.app], app.levelClocks[check.address]?.change == check.change else {
+            let isTaken = effects.contains { effect in
+                if case .send(_, .codeResult(true)) = effect { true } else { false }
+            }
+            if isTaken {
+                world.fail(.codes, "\(name)/\(check.app): a code is taken for what has replaced what it was typed for")
+            }
+            return
+        }
         if isRight {
             guard app[.logLevel].source == check.address, app[.logLevel].attempt.outcome == .awaitingCode else {
                 return

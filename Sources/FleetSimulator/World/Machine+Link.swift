@@ -30,6 +30,21 @@ extension Machine {
         post(.frame(LinkID(lastLink), .code(app, isRight ? Self.rightCode : "wrong")))
     }
 
+    /// Where a level waits for a code, somebody asks for it, and may hear it wrong.
+    func wakeCaller() {
+        guard person.entersCodes, !person.isCalling, !world.isCalm, let core,
+            core.state.apps.values.contains(where: { $0[.logLevel].attempt.outcome == .awaitingCode })
+        else { return }
+        person.isCalling = true
+        world.after(500 + Int64(person.codes.below(20_000))) { [unowned self] in
+            person.isCalling = false
+            guard !world.isCalm, !isStalled, let core = self.core,
+                let app = core.state.apps.values.first(where: { $0[.logLevel].attempt.outcome == .awaitingCode })
+            else { return }
+            enterCode(for: app.id, isRight: person.codes.chance(60))
+        }
+    }
+
     /// One text is shown after the other.
     func takeScreen() {
         displays += 1

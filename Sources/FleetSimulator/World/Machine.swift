@@ -193,6 +193,7 @@ final class Machine: BusClient {
         if let core { watch.looked(core, at: runningTime) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
         wakePerson()
+        wakeCaller()
         watch.bus.before = []
         let said = world.fault == nil ? effects : altered(effects)
         checkPasteboard(said)
@@ -321,7 +322,7 @@ final class Machine: BusClient {
                 }
             case .checkCode(let check, let text, _):
                 let isRight = text == Self.rightCode || world.fault == .wrongCodesTaken
-                later { $0.post(.codeChecked(check, isRight: isRight)) }
+                later(after: 1 + Int64(person.codes.below(3_000))) { $0.post(.codeChecked(check, isRight: isRight)) }
             case .checkPasscode(let check, let text, let hash, let new):
                 checkCounted(hash)
                 let isRight = hash.map { $0 == text.map(Person.hash) } ?? true || world.fault == .wrongPasscodesTaken

@@ -6,6 +6,11 @@ struct Person {
     var chance: SplitMix64
     /// What they will do next is on its way.
     var isBusy = false
+    /// What they know of codes, which somebody tells them on the telephone.
+    var codes: SplitMix64
+    let entersCodes: Bool
+    /// They are on the telephone.
+    var isCalling = false
     /// What they have asked for, by connection.
     private(set) var asked: [Int64: PasscodeRequest] = [:]
     /// What they hold the passcode to be: several where nobody has told them whether a new one was taken.
@@ -16,7 +21,11 @@ struct Person {
     static let longPasscode: Int64 = 8
     static let shortPasscode: Int64 = 5
 
-    init(seed: UInt64) { chance = SplitMix64(seed: seed) }
+    init(seed: UInt64) {
+        chance = SplitMix64(seed: seed)
+        codes = SplitMix64(seed: seed ^ 0xC0DE)
+        entersCodes = codes.chance(60)
+    }
 
     /// What the agent keeps of a passcode, in place of a hash that takes its time.
     static func hash(_ text: String) -> CodeHash {
