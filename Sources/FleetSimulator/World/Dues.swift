@@ -47,7 +47,9 @@ struct Dues {
     ) -> String? {
         let now = core.state.running.total
         for event in events { note(event, of: core.device, on: connection, at: now) }
-        if words > 0, isConnected { heard(words, late: lag ?? 0, at: now) }
+        // What had come on the connection before is of that one.
+        let isBeginning = events.contains { if case .connected = $0 { true } else { false } }
+        if words > 0, isConnected, !isBeginning { heard(words, late: lag ?? 0, at: now) }
         for case .subscribe(_, let barrier) in effects { asked.insert(barrier) }
         if hasReported, effects.contains(where: \.isRefusal) { refusedSince = refusedSince ?? now }
         if effects.contains(where: { if case .report = $0 { true } else { false } }) {
