@@ -142,6 +142,22 @@ struct KeyTests {
         #expect(session.session.keys == nil)
     }
 
+    @Test("stay when the agent does not wait for a process whose callback goes on for long")
+    func refusedWaiting() throws {
+        var session = try session()
+        session.deliver(1, .config(["a": "1"]))
+        let call = try session.mustBegin()
+        session.lose()
+        session.connect(welcome: false)
+        session.receive(.refused(.invalid, message: "nothing was said for 10 seconds"))
+        #expect(session.dropped?.code == .invalid)
+        #expect(code(session) == nil)
+        session.lose()
+        session.finish(call)
+        session.connect(welcome: false)
+        #expect(session.sent().contains { if case .register = $0 { true } else { false } })
+    }
+
     @Test("that came before ready go with their connection")
     func beforeReady() throws {
         var session = Session()

@@ -45,6 +45,36 @@ struct DeliveryTests {
         #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
     }
 
+    @Test("a reason that was lost on its way to a process is told when it comes back")
+    func lostReason() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let (install, launch) = (RandomID.random(), RandomID.random())
+        var link = try device.launch(mail, install: install, launch: launch)
+        try device.answer(link)
+        func told() -> [(number: Int64, reason: AuthReason)] {
+            device.frames.compactMap { frame in
+                if case .deliver(let number, .policy(.auth, let reason)) = frame { (number, reason) } else { nil }
+            }
+        }
+        device.frames = []
+        try device.apply(.all, mail, .auth, .auth(.unauthorized, ""))
+        let first = try #require(told().last)
+        try device.handle(.frame(link, .delivered(first.number)))
+        try device.apply(.all, mail, .auth, .tombstone)
+        let second = try #require(told().last)
+        try device.handle(.frame(link, .taken(second.number)))
+        try device.apply(.all, mail, .auth, .auth(.unauthorized, ""))
+        #expect(try #require(told().last).reason == .policy)
+        try device.restart()
+        device.frames = []
+        link = try device.launch(
+            mail, install: install, launch: launch, resume: Registration.Resume(begun: [second.number]))
+        try device.handle(.frame(link, .taken(second.number)))
+        try device.connect()
+        #expect(told().last?.reason == .policy)
+    }
+
     @Test("the first launch delivers ready and then every state, authorization last when it is a gain")
     func firstLaunch() throws {
         var device = try TestDevice()

@@ -54,6 +54,11 @@ struct MetricTests {
         #expect(lines.contains(#"fleetbus_devices{state="unknown"} 0"#))
         #expect(lines.contains("fleetbus_events_lost 4"))
         #expect(lines.contains("fleetbus_devices_warned 1"))
+        // Whatever a device says that it has lost.
+        for boot in 2...1_030 as ClosedRange<Int64> {
+            world.event(till2, mail, number: 1 << 53 - 1, oldest: 1 << 53 - 1, boot: boot)
+        }
+        #expect(try world.metrics().contains("fleetbus_events_lost 9000000000000000000"))
     }
 
     @Test("a family is written once with its help, its labels as they must be, and not at all without samples")

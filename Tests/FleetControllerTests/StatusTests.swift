@@ -437,6 +437,31 @@ struct StatusTests {
         #expect(waiting.first?["device"] == "till-29")
     }
 
+    @Test("progress names who is waited for, however many others there are: of other apps, and offline")
+    func othersAreMany() throws {
+        let world = try World()
+        world.connect()
+        let notes = AppID(unchecked: "com.example.notes")
+        for number in 0..<30 {
+            let (device, connection) = (DeviceID(unchecked: "till-\(number)"), RandomID.random())
+            world.online(device, connection: connection)
+            world.report(.fresh(device, mail, at: world.now))
+            if number == 29 { world.report(.fresh(device, notes, at: world.now)) }
+            world.offline(device, connection: connection)
+        }
+        world.online(DeviceID(unchecked: "till-29"))
+        world.offline(till, connection: .random())
+        try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        try world.apply(notes, "all", .config, #"{"values":{"a":"1"}}"#)
+        let body = try world.body(
+            .progress,
+            #"{"documents":[{"app":"com.example.mail","target":"all"},{"app":"com.example.notes","target":"all"}]}"#)
+        let waiting = try #require(body["waiting"]?.arrayValue)
+        #expect(waiting.count == 20)
+        #expect(waiting.contains { $0["app"] == "com.example.notes" && $0["online"] == true })
+        #expect(waiting.contains { $0["app"] == "com.example.mail" && $0["online"] == false })
+    }
+
     @Test("progress counts those whom the documents speak to, and names who is missing")
     func progress() throws {
         let world = try World()

@@ -14,8 +14,9 @@ extension AppSession {
             welcomed(by: agent, device, kept)
         case .kept(let number): confirmRequests(through: number)
         case .refused(let refusal, let message):
-            // Another process is the app now, or this one may not be it any more.
-            keys = nil
+            // Another process is the app now, or this one may not be it any more. Who waits for a callback to return has not
+            // even asked, and comes again.
+            if connection != .waiting { keys = nil }
             effects.append(.disconnect(AppConnectError(refusal.code, message)))
         case .ready(let properties): receivedReady(properties)
         case .deliver(let number, let delivery): receivedDelivery(number, delivery, problem: nil)

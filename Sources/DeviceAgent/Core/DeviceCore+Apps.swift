@@ -250,7 +250,7 @@ extension DeviceCore {
         if let sent = app[policy].sent {
             guard sent.value != value || sent.reason != reason, givesWay(sent.number, of: app.id) else { return }
             // It reads that, and not what it was called for last.
-            if sent.value != value { app[policy].told = nil }
+            if sent.value == value { app[policy].told?.reason = sent.reason } else { app[policy].told = nil }
         } else if !app.mustTell(policy) {
             return app.isTold(policy)
         }

@@ -12,12 +12,25 @@ struct Progress {
 
     /// Something that is still to come.
     struct Waiting {
+        /// Whether anybody waits for it: for what is offline nobody does, but for a retirement.
+        enum Kind {
+            case online
+            case outstanding
+            case offline
+
+            init(_ retirement: Retirement?, isOnline: Bool) {
+                self = retirement == .outstanding ? .outstanding : isOnline ? .online : .offline
+            }
+        }
+
         let device: DeviceID
         let app: AppID
         let policy: Policy
         let outcome: Outcome
         let retirement: Retirement?
         let isOnline: Bool
+
+        var kind: Kind { Kind(retirement, isOnline: isOnline) }
     }
 
     /// Whom the documents about a policy speak to.
@@ -50,7 +63,21 @@ struct Progress {
             }
             rows += counted.sorted { $0.policy < $1.policy }
         }
+        nameFew()
     }
+
+    /// Of each kind that is waited for as many as of the other, and who is offline where there is room.
+    private mutating func nameFew() {
+        var found: [Waiting.Kind: Int] = [:]
+        let ranked = waiting.map { missing in
+            defer { found[missing.kind, default: 0] += 1 }
+            return (missing, (missing.kind == .offline ? Self.named : 0) + found[missing.kind, default: 0])
+        }
+        waiting = ranked.enumerated().sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }
+            .prefix(Self.named).map(\.element.0)
+    }
+
+    private func room(for kind: Waiting.Kind) -> Int { Self.named - waiting.count { $0.kind == kind } }
 
     private mutating func count(
         _ app: AppID, _ policies: [Policy], _ scope: Scope, _ transaction: FleetStore.Transaction, _ now: Timestamp
@@ -61,8 +88,10 @@ struct Progress {
             tally = try Tally.of(app, transaction, now: now)
             // Who is there is named first: nobody waits for the others.
             for rows in try transaction.summary(of: app).sorted(by: { $0.connection < $1.connection }) {
-                for policy in policies where waiting.count < Self.named && tally.isOpen(policy, rows) {
-                    let devices = try transaction.devices(of: rows, limit: Self.named - waiting.count)
+                for policy in policies where tally.isOpen(policy, rows) {
+                    let retirement = policy == .auth ? tally.retirement(of: rows) : nil
+                    let room = room(for: Waiting.Kind(retirement, isOnline: rows.connection == .online))
+                    let devices = room > 0 ? try transaction.devices(of: rows, limit: room) : []
                     for device in devices { add(device, app, policy, rows, &tally) }
                 }
             }
@@ -99,12 +128,11 @@ struct Progress {
     private mutating func add(
         _ device: DeviceRow, _ app: AppID, _ policy: Policy, _ row: Tally.Rows, _ tally: inout Tally
     ) {
-        guard waiting.count < Self.named else { return }
-        waiting.append(
-            Waiting(
-                device: device.name, app: app, policy: policy, outcome: tally.outcome(of: policy, row),
-                retirement: policy == .auth ? tally.retirement(of: row) : nil,
-                isOnline: device.connectivity(in: session) == .online))
+        let missing = Waiting(
+            device: device.name, app: app, policy: policy, outcome: tally.outcome(of: policy, row),
+            retirement: policy == .auth ? tally.retirement(of: row) : nil,
+            isOnline: device.connectivity(in: session) == .online)
+        if room(for: missing.kind) > 0 { waiting.append(missing) }
     }
 }
 

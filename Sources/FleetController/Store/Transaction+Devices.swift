@@ -75,8 +75,10 @@ extension FleetStore.Transaction {
             "SELECT count(*) FROM devices WHERE warning IS NOT NULL OR id IN (SELECT device FROM gaps)") ?? 0
     }
 
-    /// How many events devices had to drop.
-    func lostEventCount() throws -> Int64 { try number("SELECT sum(last - first + 1) FROM gaps") ?? 0 }
+    /// How many events devices had to drop: as a sum that cannot overflow, for it is devices that say so.
+    func lostEventCount() throws -> Int64 {
+        try number("SELECT CAST(min(total(last - first + 1), 9e18) AS INTEGER) FROM gaps") ?? 0
+    }
 
     /// Ranges of events that a device had to drop, as texts.
     func gaps(of device: DeviceRow) throws -> [String] {
