@@ -66,15 +66,16 @@ struct Progress {
         nameFew()
     }
 
-    /// Of each kind that is waited for as many as of the other, and who is offline where there is room.
+    /// Of each kind that is waited for as many as of the other, and who is offline where there is room; who is there first.
     private mutating func nameFew() {
         var found: [Waiting.Kind: Int] = [:]
         let ranked = waiting.map { missing in
             defer { found[missing.kind, default: 0] += 1 }
             return (missing, (missing.kind == .offline ? Self.named : 0) + found[missing.kind, default: 0])
         }
-        waiting = ranked.enumerated().sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }
+        let chosen = ranked.enumerated().sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }
             .prefix(Self.named).map(\.element.0)
+        waiting = chosen.filter(\.isOnline) + chosen.filter { !$0.isOnline }
     }
 
     private func room(for kind: Waiting.Kind) -> Int { Self.named - waiting.count { $0.kind == kind } }
