@@ -75,6 +75,32 @@ struct DeliveryTests {
         #expect(told().last?.reason == .policy)
     }
 
+    @Test("a process that reads what it was never called for is told when what it was called for comes again")
+    func readAndNotCalled() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let (install, launch) = (RandomID.random(), RandomID.random())
+        try device.apply(.all, mail, .auth, .auth(.authorized, ""))
+        let link = try device.launch(mail, install: install, launch: launch)
+        try device.answer(link)
+        device.frames = []
+        try device.apply(.all, mail, .auth, .auth(.unauthorized, ""))
+        let read = try #require(
+            device.frames.compactMap { if case .deliver(let number, .policy(.auth, _)) = $0 { number } else { nil } }
+                .last)
+        try device.handle(.frame(link, .taken(read)))
+        // The same, for another reason: that is lost with the connection.
+        try device.apply(.all, mail, .auth, .tombstone)
+        try device.handle(.linkClosed(link))
+        try device.apply(.all, mail, .auth, .auth(.authorized, ""))
+        device.frames = []
+        try device.launch(mail, install: install, launch: launch, resume: Registration.Resume(begun: [read]))
+        #expect(
+            device.frames.contains {
+                if case .deliver(_, .policy(.auth(.authorized, _), _)) = $0 { true } else { false }
+            })
+    }
+
     @Test("the first launch delivers ready and then every state, authorization last when it is a gain")
     func firstLaunch() throws {
         var device = try TestDevice()

@@ -249,8 +249,12 @@ extension DeviceCore {
         let reason = policy == .auth ? app.authReason : nil
         if let sent = app[policy].sent {
             guard sent.value != value || sent.reason != reason, givesWay(sent.number, of: app.id) else { return }
-            // It reads that, and not what it was called for last.
-            if sent.value == value { app[policy].told?.reason = sent.reason } else { app[policy].told = nil }
+            // It reads that, and not what it was called for last, unless only the reason is another.
+            if sent.value == value, app[policy].told?.value == value {
+                app[policy].told?.reason = sent.reason
+            } else {
+                app[policy].told = nil
+            }
         } else if !app.mustTell(policy) {
             return app.isTold(policy)
         }
