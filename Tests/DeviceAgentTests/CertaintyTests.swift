@@ -349,7 +349,8 @@ struct CertaintyTests {
         device.published = []
         try device.say(
             .received(device.device),
-            device.fleet.received(device.device, EventMark(incarnation: 1, boot: 1, number: wiped)))
+            device.fleet.received(device.device, EventMark(incarnation: 1, boot: device.core.state.boot, number: wiped))
+        )
         let told = try device.published.compactMap { address, wire -> EventHeader? in
             guard case .reply(let id, let app, .event) = address else { return nil }
             return try AppEvent(wire: wire, device: id, app: app).header

@@ -233,6 +233,21 @@ struct PasscodeTests {
         #expect(try device.status(notes).secureServices == .available)
     }
 
+    @Test("a time after which apps lock counts from when it is said: nobody was asked to say before that one is used")
+    func lateAutoLock() throws {
+        var (device, link) = try device()
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.wait(3_600)
+        try device.ask(mail) { $0.autoLock = 60 }
+        #expect(device.sent[link]?.contains(.autoLock(60)) == true)
+        #expect(try device.status(mail).secureServices == .available)
+        try device.wait(59)
+        #expect(try device.status(mail).secureServices == .available)
+        // A shorter one does not: uses were told, and seldom.
+        try device.ask(mail) { $0.autoLock = 30 }
+        #expect(try device.status(mail).secureServices == .unavailable)
+    }
+
     @Test("a passcode is forgotten when none is required, and not when nobody says anything; then a new one is set")
     func forgotten() throws {
         var (device, link) = try device { $0.autoLock = 60 }

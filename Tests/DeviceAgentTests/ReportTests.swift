@@ -59,6 +59,7 @@ struct ReportTests {
         let count = device.core.state.events.count
         try device.handle(.frame(link, .blocked(.copy, target: nil)))
         #expect(device.core.state.events.count == count + 1)
+        let boot = device.core.state.boot
         try device.restart()
         device.published = []
         try device.connect()
@@ -67,8 +68,45 @@ struct ReportTests {
         let number = Int64(count + 1)
         try device.say(
             .received(device.device),
-            device.fleet.received(device.device, EventMark(incarnation: 1, boot: 1, number: number)))
-        #expect(device.core.state.events.allSatisfy { $0.header.boot > 1 })
+            device.fleet.received(device.device, EventMark(incarnation: 1, boot: boot, number: number)))
+        #expect(device.core.state.events.allSatisfy { $0.header.boot > boot })
+    }
+
+    @Test(
+        "each start is a boot of its own, later than the one before, also from one image, and with a clock that begins anew",
+        arguments: [false, true])
+    func boots(hasClock: Bool) throws {
+        var device = try TestDevice()
+        if !hasClock { device.now.wall = Timestamp(milliseconds: 10_000) }
+        try device.restart()
+        let image = device.core.state
+        func start() throws -> DeviceCore {
+            try DeviceCore(
+                enrollment: device.core.enrollment, agentVersion: "fleet-agent/test", state: image, secret: .random(),
+                at: device.now)
+        }
+        let starts = try (0..<4).map { _ in
+            device.now.wall = hasClock ? device.now.wall.advanced(bySeconds: 1) : device.now.wall
+            return try start()
+        }
+        let boots = starts.map(\.state.boot)
+        #expect(Set(boots).count > 1)
+        #expect(boots.allSatisfy { $0 > image.boot })
+        #expect(starts.allSatisfy { $0.previousBoot == image.boot })
+        if hasClock { #expect(boots == boots.sorted() && Set(boots).count == 4, "what was put back is later") }
+    }
+
+    @Test("a presence says which boot was before this one; a will does not")
+    func previousBoot() throws {
+        var device = try TestDevice()
+        #expect(device.core.previousBoot == 0)
+        let first = device.core.state.boot
+        try device.restart()
+        try device.connect()
+        let said = try #require(device.published.last { $0.address == .presence(.device(device.device)) })
+        let presence = try Presence(json: said.payload, limit: Presence.maximumSize)
+        #expect(presence.previousBoot == first)
+        #expect(presence.will.previousBoot == nil)
     }
 
     @Test("a presence that somebody has cleared is said again, and not again and again to who clears it")

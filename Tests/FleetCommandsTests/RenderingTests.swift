@@ -145,12 +145,24 @@ struct RenderingTests {
 
     @Test("what is wrong with a device stands behind the table")
     func devices() {
-        let device = JSONValue.object([
-            "device": "till-1", "state": "unknown", "agent": "fleet-agent/1", "incarnation": 1, "boot": 2, "apps": 3,
-            "groups": ["kiosk"], "warnings": ["speaks of boot 1, where 2 was the last"],
-        ])
+        func device(_ name: String, boot: Int64, _ warnings: JSONValue) -> JSONValue {
+            .object([
+                "device": .string(name), "state": "unknown", "agent": "fleet-agent/1", "incarnation": 1,
+                "boot": .integer(boot), "apps": 3, "groups": ["kiosk"], "warnings": warnings,
+            ])
+        }
+        let table = GetDevices.report([
+            device("till-1", boot: 2, ["speaks of boot 1, where 2 was the last"]),
+            device("till-2", boot: 1_800_000_000_000, []),
+        ]).table
         #expect(
-            GetDevices.report([device]).table.suffix(2) == [
+            table.prefix(3) == [
+                "DEVICE  STATE    SINCE  AGENT          STARTED               INCARNATION  APPS  GROUPS",
+                "till-1  unknown         fleet-agent/1                                  1     3  kiosk",
+                "till-2  unknown         fleet-agent/1  2027-01-15 08:00:00             1     3  kiosk",
+            ])
+        #expect(
+            table.suffix(2) == [
                 "", "warning: till-1: speaks of boot 1, where 2 was the last",
             ])
     }

@@ -690,6 +690,42 @@ struct DeviceTests {
         #expect(try warnings(world).count == 1)
     }
 
+    @Test("a device that goes on from an earlier boot than its last one was put back from an image, or runs twice")
+    func earlierBranch() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, boot: 100, after: 0)
+        world.online(till, boot: 200, after: 100)
+        world.online(till, boot: 300, after: 200)
+        world.online(till, boot: 300, after: 200)
+        #expect(try warnings(world).isEmpty)
+        world.online(till, boot: 400, after: 200)
+        let warning = "has started as boot 400 from boot 200, where 300 was the last: a cloned or restored image"
+        #expect(try warnings(world) == [.string(warning)])
+        world.online(till, boot: 500, after: 400)
+        #expect(try warnings(world) == [.string(warning)], "until it is enrolled again")
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2, boot: 600, after: 500)
+        #expect(try warnings(world).isEmpty)
+    }
+
+    @Test("also where the start's own statuses have overtaken its presence, and while the controller was away")
+    func earlierBranchLate() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, boot: 1, after: 0)
+        world.event(till, mail, number: 1)
+        world.report(.fresh(till, mail, boot: 2, at: world.now))
+        world.online(till, boot: 2, after: 0)
+        #expect(try warnings(world).count == 1)
+        let other = DeviceID(unchecked: "till-2")
+        world.online(other, boot: 100, after: 0)
+        world.connect()
+        world.online(other, boot: 300, after: 200)
+        let row = try world.body(.devices, #"{"device":"till-2"}"#)["devices"]?.arrayValue?.first
+        #expect(row?["warnings"]?.arrayValue == [], "what the controller has not heard of is no branch")
+    }
+
     @Test("a device that was enrolled and removed after the backup is a warning too, once the home was read for it")
     func enrolledAndRemovedSince() throws {
         let world = try World()

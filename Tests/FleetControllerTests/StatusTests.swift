@@ -132,6 +132,44 @@ struct StatusTests {
         #expect(try world.counts(mail, .auth).retirement == nil)
     }
 
+    @Test("who waits for a change does not wait for a retirement that another document wants, of a device that is away")
+    func otherRetirement() throws {
+        let world = try World()
+        world.connect()
+        for device in [till, till2] {
+            world.online(device)
+            world.report(.fresh(device, mail, at: world.now))
+        }
+        try world.apply(mail, "device/till-2", .auth, #"{"state":"retired"}"#)
+        let connection = RandomID.random()
+        world.online(till2, connection: connection)
+        world.offline(till2, connection: connection)
+        let revision = try world.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        var status = Status.fresh(till, mail, at: world.now).then(.auth, from: .all, revision, .applied)
+        world.report(status)
+        func auth(_ targets: String...) throws -> (row: JSONValue?, waiting: [JSONValue]) {
+            let documents = targets.map { "{\"app\":\"\(mail)\",\"target\":\"\($0)\",\"aspect\":\"auth\"}" }
+            let body = try world.body(.progress, "{\"documents\":[\(documents.joined(separator: ","))]}")
+            return (body["rows"]?.arrayValue?.first, body["waiting"]?.arrayValue ?? [])
+        }
+        let changed = try auth("all")
+        #expect(changed.row?["due"] == 0 && changed.row?["retirement"] == nil)
+        #expect(changed.waiting.map { $0["device"] } == ["till-2"], "it is named where there is room")
+        #expect(changed.waiting.first?["retirement"] == nil)
+        for targets in [["device/till-2"], ["all", "device/till-2"]] {
+            let both = try targets.count == 1 ? auth(targets[0]) : auth(targets[0], targets[1])
+            #expect(both.row?["due"] == 1 && both.row?["retirement"]?["outstanding"] == 1)
+            #expect(both.waiting.first?["retirement"] == "outstanding")
+        }
+        #expect(try world.counts(mail, .auth).retirement == .init(outstanding: 1), "the summary tells of it")
+        // A retirement of all wants it gone there, too.
+        let retired = try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        status = status.then(.auth, from: .all, retired, .applied)
+        status.keys = .destroyed
+        world.report(status)
+        #expect(try auth("all").row?["retirement"]?.jsonText == #"{"confirmed":1,"outstanding":1}"#)
+    }
+
     @Test("the devices behind a count are listed as they are counted, page after page")
     func listed() throws {
         let world = try World()

@@ -133,13 +133,14 @@ final class World {
     // MARK: Devices
 
     func online(
-        _ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, connection: RandomID = .random(),
-        apps: [Presence.App] = [], highest: Revision? = nil, documents: Presence.Documents? = nil,
+        _ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, after previousBoot: Int64? = nil,
+        connection: RandomID = .random(), apps: [Presence.App] = [], highest: Revision? = nil,
+        documents: Presence.Documents? = nil,
         nonce: RandomID? = nil
     ) {
         let presence = Presence(
-            state: .online, incarnation: incarnation, boot: boot, connection: connection, since: now, agent: "1.0",
-            apps: apps, highest: highest, documents: documents, nonce: nonce)
+            state: .online, incarnation: incarnation, boot: boot, previousBoot: previousBoot, connection: connection,
+            since: now, agent: "1.0", apps: apps, highest: highest, documents: documents, nonce: nonce)
         retained[identity.topic(.presence(.device(device)))] = presence.json
         receive(.presence(.device(device)), presence.json)
     }

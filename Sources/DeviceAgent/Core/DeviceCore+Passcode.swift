@@ -213,6 +213,8 @@ extension DeviceCore {
     mutating func noteAutoLock(of app: AppRecord) {
         let autoLock = app.asksForPasscode ? app.secureServices.autoLock : nil
         guard autoLocks[app.id] != autoLock else { return }
+        // Nobody was asked before to say that an app is used.
+        if shortestAutoLock == nil { passcodeEntry.usedAt = state.running.total }
         autoLocks[app.id] = autoLock
         for id in processes.keys { batch.settledApps.insert(id) }
     }

@@ -82,8 +82,8 @@ extension DeviceCore {
             settleLogLevel(&app, wishes[.logLevel], isCertain, at: now)
         }
         releasePasscodeLock(&app, by: wishes[.secureServices].first, isCertain)
-        settlePasscode(&app)
         noteAutoLock(of: app)
+        settlePasscode(&app)
         let isLocked = app.isLocked
         if isLocked != wasLocked { keep(isLocked ? .locked : .unlocked, of: id, at: now) }
         deadlines[id] = earlier(

@@ -11,6 +11,8 @@ package struct DeviceCore: Sendable {
     /// What nobody else knows: the nonces of this run are made from it.
     let secret: RandomID
     var nonces: Int64 = 0
+    /// That of the start before this one; 0 before the first.
+    package let previousBoot: Int64
     /// How many events are kept until the controller has them.
     package let maximumEvents: Int
     /// All that survives a restart, but for the ``signedDocuments``.
@@ -83,7 +85,7 @@ package struct DeviceCore: Sendable {
     /// Anybody on the device can try to be an app: more refusals than one in this time would drive events out.
     static let refusalInterval: Int64 = 60_000
 
-    /// Takes up what an earlier run has stored. Counts this start as a boot. Of the events that the controller does not have
+    /// Takes up what an earlier run has stored, as the next boot. Of the events that the controller does not have
     /// yet, so many are kept.
     ///
     /// - Parameter secret: Another one at each start: nobody is to know a nonce before the device has said it.
@@ -96,6 +98,7 @@ package struct DeviceCore: Sendable {
         self.maximumEvents = maximumEvents
         self.signatures = signatures
         self.secret = secret
+        previousBoot = state.boot
         self.state = state
         layers = Layers(enrollment.device)
         let owner = DeviceState.Owner(fleet: enrollment.fleetUUID, device: enrollment.device)
@@ -114,7 +117,7 @@ package struct DeviceCore: Sendable {
         }
         try readDocuments()
         raiseMarks()
-        self.state.boot += 1
+        self.state.boot = Self.boot(after: previousBoot, secret, at: now)
         self.state.running.observe(now)
         clockSavedAt = self.state.running.total
         delayPasscode()
@@ -125,6 +128,14 @@ package struct DeviceCore: Sendable {
         for app in self.state.apps.values where app.hasKeys { batch.keyEffects.append(.createKeys(app.id)) }
         for app in self.state.apps.values where !app.hasKeys { batch.keyEffects.append(.destroyKeys(app.id)) }
         settle(self.state.apps.keys, isWiping: true, at: now)
+    }
+
+    /// Later than the boot before, and one that no other start has that follows it: an image of a disk can be put back, also
+    /// on a machine whose clock begins anew with each power-on.
+    private static func boot(after previous: Int64, _ secret: RandomID, at now: Now) -> Int64 {
+        let digest = Digest(of: Array("\(secret) boot".utf8)).bytes
+        let step = 1 + Int64(digest[0]) << 2 + Int64(digest[1] & 0b11)
+        return max(previous + step, now.wall.milliseconds)
     }
 
     /// Takes up the documents that an earlier run has found good.

@@ -39,7 +39,7 @@ package struct DeviceState: Hashable, Sendable {
 
     /// nil before the first start.
     package var owner: Owner?
-    /// Starts of the agent, the present one included.
+    /// Names this start of the agent: later than all before it on this disk.
     package var boot: Int64 = 0
     /// The newest trust document's wire form, when one newer than the enrolment's has come.
     package var trust: [UInt8]?

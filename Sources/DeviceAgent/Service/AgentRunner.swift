@@ -117,7 +117,13 @@ final class AgentRunner: Sendable {
     private func perform(_ effect: DeviceEffect, _ parts: Parts, _ connection: RandomID?) throws {
         switch effect {
         case .destroyKeys(let app): try keystore.destroy(for: app)
-        case .createKeys(let app): try keystore.create(for: app)
+        case .createKeys(let app):
+            do {
+                try keystore.create(for: app)
+            } catch  where store.giveReserveBack() {
+                logDisk()
+                try keystore.create(for: app)
+            }
         case .store(let changes):
             let wasFull = store.isDiskFull
             try store.apply(changes)

@@ -95,6 +95,13 @@ package struct DeviceStore: Sendable {
         }
     }
 
+    /// Makes room for what is not the store's. False where there is none to make.
+    package func giveReserveBack() -> Bool {
+        guard reserve?.isHeld == true else { return false }
+        makeRoom()
+        return true
+    }
+
     private func commit(_ changes: [StoreChange]) throws {
         try queue.writeWithoutTransaction { db in
             try db.inTransaction(.immediate) {

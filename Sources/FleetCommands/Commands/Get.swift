@@ -62,8 +62,8 @@ struct GetDevices: AsyncParsableCommand {
 
     static func report(_ devices: [JSONValue]) -> Report {
         var table = Table([
-            .init("DEVICE"), .init("STATE"), .init("SINCE"), .init("AGENT"), .init("INCARNATION", isNumber: true),
-            .init("BOOT", isNumber: true), .init("APPS", isNumber: true), .init("GROUPS"),
+            .init("DEVICE"), .init("STATE"), .init("SINCE"), .init("AGENT"), .init("STARTED"),
+            .init("INCARNATION", isNumber: true), .init("APPS", isNumber: true), .init("GROUPS"),
         ])
         var warnings: [String] = []
         for device in devices {
@@ -73,8 +73,8 @@ struct GetDevices: AsyncParsableCommand {
             }
             table.add([
                 name, Cell.text(device["state"]), Cell.time(device["since"]),
-                Cell.text(device["agent"], limit: 24), Cell.count(device["incarnation"]), Cell.count(device["boot"]),
-                Cell.count(device["apps"]),
+                Cell.text(device["agent"], limit: 24), Cell.started(device["boot"]),
+                Cell.count(device["incarnation"]), Cell.count(device["apps"]),
                 TerminalText.line(
                     device["groups"]?.arrayValue?.compactMap(\.stringValue).joined(separator: ",") ?? "", limit: 40),
             ])

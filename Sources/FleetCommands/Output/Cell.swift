@@ -21,4 +21,10 @@ enum Cell {
         guard let text = value?.stringValue else { return "" }
         return Timestamp(text)?.tableText ?? TerminalText.line(text, limit: 30)
     }
+
+    /// What a boot tells of when it began; nothing where the device's clock did not know, or its agent counted its boots.
+    static func started(_ boot: JSONValue?) -> String {
+        guard let boot = boot?.integerValue, boot > 1_000_000_000_000 else { return "" }
+        return Timestamp(milliseconds: boot).tableText
+    }
 }

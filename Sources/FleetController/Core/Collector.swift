@@ -118,6 +118,7 @@ struct Collector {
         if goesBack, device.agent != nil {
             warn(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
         }
+        try checkBranch(presence, &device)
         advance(&device, presence.incarnation, presence.boot)
         let isNewConnection = device.connection != presence.connection
         if !isRetained, !device.isReplaced {
@@ -134,6 +135,17 @@ struct Collector {
         guard !isRetained, !goesBack else { return }
         leftovers += try transaction.dropApps(missingIn: presence, device)
         try compare(presence, &device)
+    }
+
+    /// A start that follows an earlier one than the last that was heard of, on a disk of before it.
+    private mutating func checkBranch(_ presence: Presence, _ device: inout DeviceRow) throws {
+        let isFirst = device.agent == nil || device.boot < presence.boot
+        guard let previous = presence.previousBoot, isFirst, presence.incarnation == device.incarnation else { return }
+        // Behind this start's own reports, its events are what is left of the one before.
+        let reported = device.boot < presence.boot ? device.boot : 0
+        let last = max(try transaction.lastBoot(of: device, before: presence.boot), reported)
+        guard previous < last else { return }
+        warn(&device, DeviceWarning.wentOn(from: previous, to: presence.boot, past: last))
     }
 
     private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) {

@@ -8,13 +8,13 @@ extension DesiredChange {
 
     /// Starts a new epoch beyond all that the fleet may have seen of a time that this store has no memory of.
     ///
-    /// Its number is later than all that were seen, and the seconds since 1970 at least: one that was begun from the same
+    /// Its number is later than all that were seen, and the milliseconds since 1970 at least: one that was begun from the same
     /// backup before, and of which nothing was seen, must be another. Its revisions begin behind what a change in each
     /// millisecond would have come to, so that no device's word of a lost one is taken for one of these. Every document is
     /// signed again as the change that it was; what others may still follow is withdrawn.
     mutating func restore(seen: Revision, withdrawing unknown: [Address], reading count: Int) throws {
         let latest = try transaction.latest()
-        let epoch = max(latest.epoch + 1, seen.epoch + 1, now.milliseconds / 1_000)
+        let epoch = max(latest.epoch + 1, seen.epoch + 1, now.milliseconds)
         let number = max(latest.number, seen.number, now.milliseconds - Self.origin)
         try transaction.advance(to: Revision(epoch: epoch, number: number + Self.restoreGap))
         try reissue(through: latest, reading: count)

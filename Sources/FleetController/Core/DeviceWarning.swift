@@ -14,6 +14,10 @@ enum DeviceWarning {
             : "speaks of boot \(boot), where \(device.boot) was the last: a cloned or restored image"
     }
 
+    static func wentOn(from previous: Int64, to boot: Int64, past last: Int64) -> String {
+        "has started as boot \(boot) from boot \(previous), where \(last) was the last: a cloned or restored image"
+    }
+
     static func neverGivenOut(_ incarnation: Int64) -> String {
         "speaks as incarnation \(incarnation), which was never given out: a cloned image, or a registry restored from a"
             + " backup"

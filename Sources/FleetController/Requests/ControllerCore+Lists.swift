@@ -229,8 +229,10 @@ extension ControllerCore {
 
 extension Tally {
     /// An app counted over the whole fleet.
-    static func of(_ app: AppID, _ transaction: FleetStore.Transaction, now: Timestamp) throws -> Tally {
-        var tally = try transaction.tally(of: app, now: now)
+    static func of(
+        _ app: AppID, asked: Set<Layer>? = nil, _ transaction: FleetStore.Transaction, now: Timestamp
+    ) throws -> Tally {
+        var tally = try transaction.tally(of: app, asked: asked, now: now)
         for rows in try transaction.summary(of: app) { tally.add(rows, policies: Policy.allCases) }
         guard tally.hasOverdue else { return tally }
         for rows in try transaction.summaryOfRecent(of: app, at: now) {

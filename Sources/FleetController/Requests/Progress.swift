@@ -56,10 +56,12 @@ struct Progress {
                 scopes[selector.app, default: [:]][policy, default: .layers([])].include(selector.layer)
             }
         }
+        let retiring = request.documents.filter { $0.aspect ?? .auth == .auth }
         for (app, policies) in scopes.sorted(by: { $0.key < $1.key }) {
+            let asked = Set(retiring.filter { $0.app == app }.map(\.layer))
             var counted: [StatusRow] = []
             for (scope, policies) in Dictionary(grouping: policies.keys, by: { policies[$0] ?? .all }) {
-                counted += try count(app, policies.sorted(), scope, transaction, now)
+                counted += try count(app, policies.sorted(), scope, asked, transaction, now)
             }
             rows += counted.sorted { $0.policy < $1.policy }
         }
@@ -81,23 +83,24 @@ struct Progress {
     private func room(for kind: Waiting.Kind) -> Int { Self.named - waiting.count { $0.kind == kind } }
 
     private mutating func count(
-        _ app: AppID, _ policies: [Policy], _ scope: Scope, _ transaction: FleetStore.Transaction, _ now: Timestamp
+        _ app: AppID, _ policies: [Policy], _ scope: Scope, _ asked: Set<Layer>,
+        _ transaction: FleetStore.Transaction, _ now: Timestamp
     ) throws -> [StatusRow] {
         var tally: Tally
         switch scope {
         case .all:
-            tally = try Tally.of(app, transaction, now: now)
+            tally = try Tally.of(app, asked: asked, transaction, now: now)
             // Who is there is named first: nobody waits for the others.
             for rows in try transaction.summary(of: app).sorted(by: { $0.connection < $1.connection }) {
                 for policy in policies where tally.isOpen(policy, rows) {
-                    let retirement = policy == .auth ? tally.retirement(of: rows) : nil
+                    let retirement = policy == .auth ? tally.askedRetirement(of: rows) : nil
                     let room = room(for: Waiting.Kind(retirement, isOnline: rows.connection == .online))
                     let devices = room > 0 ? try transaction.devices(of: rows, limit: room) : []
                     for device in devices { add(device, app, policy, rows, &tally) }
                 }
             }
         case .layers(let layers):
-            tally = try transaction.tally(of: app, now: now)
+            tally = try transaction.tally(of: app, asked: asked, now: now)
             let members = try devices(of: layers, transaction).compactMap { name in
                 try transaction.device(name).flatMap { device in
                     try transaction.tallied(app, on: device).map { (device, $0) }
@@ -131,7 +134,7 @@ struct Progress {
     ) {
         let missing = Waiting(
             device: device.name, app: app, policy: policy, outcome: tally.outcome(of: policy, row),
-            retirement: policy == .auth ? tally.retirement(of: row) : nil,
+            retirement: policy == .auth ? tally.askedRetirement(of: row) : nil,
             isOnline: device.connectivity(in: session) == .online)
         if room(for: missing.kind) > 0 { waiting.append(missing) }
     }

@@ -60,6 +60,13 @@ struct AppWishes: Sendable {
             since: issuedAt)
     }
 
+    /// Whether one of these layers wants a device-app of `overrides` to be retired.
+    func retire(by layers: Set<Layer>, _ overrides: OverrideClass) -> Bool {
+        overrides.chain(of: .auth).contains { layer in
+            layers.contains(layer) && documents[Place(layer: layer, aspect: .auth)]?.isRetired == true
+        }
+    }
+
     /// When something was said last, but for what a clock that was wrong has put ahead of everything since.
     private static func newest(_ documents: [Document], at now: Timestamp) -> Timestamp? {
         let times = documents.map(\.issuedAt)

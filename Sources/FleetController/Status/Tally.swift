@@ -30,6 +30,9 @@ struct Tally {
     let shapes: [Int64: Shape]
     let overrides: [Int64: OverrideClass]
     let now: Timestamp
+    /// The layers whose documents are asked about; nil for all. A retirement that none of these wants is waited for by nobody
+    /// who asks.
+    let asked: Set<Layer>?
 
     private struct Need: Hashable {
         let overrides: Int64
@@ -41,11 +44,15 @@ struct Tally {
     private var due: [Policy: Int64] = [:]
     private var retirement: RetirementCounts?
 
-    init(wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: OverrideClass], now: Timestamp) {
+    init(
+        wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: OverrideClass], now: Timestamp,
+        asked: Set<Layer>? = nil
+    ) {
         self.wishes = wishes
         self.shapes = shapes
         self.overrides = overrides
         self.now = now
+        self.asked = asked
     }
 
     /// How far all device-apps of these rows are with a policy.
@@ -64,6 +71,12 @@ struct Tally {
         return .confirmed
     }
 
+    /// The same, where the documents that are asked about want it.
+    mutating func askedRetirement(of rows: Rows) -> Retirement? {
+        if let asked, !wishes.retire(by: asked, overrides[rows.overrides] ?? OverrideClass()) { return nil }
+        return retirement(of: rows)
+    }
+
     /// Whether something is still to come from them that is waited for, if they are connected: no word of an app that does
     /// not run, and whose keys are destroyed.
     mutating func isOpen(_ policy: Policy, _ rows: Rows) -> Bool {
@@ -78,7 +91,7 @@ struct Tally {
         for policy in policies {
             let outcome = outcome(of: policy, rows)
             counts[policy, default: OutcomeCounts()].count(outcome, rows.count)
-            let retirement = policy == .auth ? retirement(of: rows) : nil
+            let retirement = policy == .auth ? askedRetirement(of: rows) : nil
             if let retirement {
                 self.retirement = self.retirement ?? RetirementCounts()
                 self.retirement?.count(retirement, rows.count)

@@ -85,6 +85,15 @@ extension FleetStore.Transaction {
     }
 }
 
+extension FleetStore.Transaction {
+    /// The last start before `boot` of which events are stored, in the device's present incarnation; 0 where there is none.
+    func lastBoot(of device: DeviceRow, before boot: Int64) throws -> Int64 {
+        try number(
+            "SELECT coalesce(max(boot), 0) FROM marks WHERE device = ? AND incarnation = ? AND boot < ?",
+            [device.id, device.incarnation, boot]) ?? 0
+    }
+}
+
 /// Where an event stands in the list: behind all that were stored later, and among those of one moment behind what its
 /// device, by the store's number for it, has numbered later. Prints as a page's `next`.
 struct EventPlace: Hashable, LosslessStringConvertible {

@@ -16,8 +16,8 @@ extension FleetStore.Transaction {
         ).compactMap { AppID($0[0] as String) }
     }
 
-    /// What is needed to count the device-apps of an app.
-    func tally(of app: AppID, now: Timestamp) throws -> Tally {
+    /// What is needed to count the device-apps of an app; retirements as far as one of the `asked` layers wants them.
+    func tally(of app: AppID, asked: Set<Layer>? = nil, now: Timestamp) throws -> Tally {
         var shapes: [Int64: Shape] = [:]
         var overrides: [Int64: OverrideClass] = [:]
         if let id = try appID(app, adding: false) {
@@ -29,7 +29,7 @@ extension FleetStore.Transaction {
                 overrides[row[0]] = OverrideClass(key: row[1])
             }
         }
-        return Tally(wishes: try wishes(for: app), shapes: shapes, overrides: overrides, now: now)
+        return Tally(wishes: try wishes(for: app), shapes: shapes, overrides: overrides, now: now, asked: asked)
     }
 
     /// What all layers say of an app.

@@ -44,6 +44,9 @@ package struct Presence: Hashable, Sendable {
     package var state: State
     package var incarnation: Int64
     package var boot: Int64
+    /// That of the start before, 0 at the first; nil where it is not told. One that is older than what was heard of since is an
+    /// image's.
+    package var previousBoot: Int64?
     /// Random for each connection: an offline of another connection is an old will.
     package var connection: RandomID
     package var since: Timestamp
@@ -58,12 +61,14 @@ package struct Presence: Hashable, Sendable {
     package var nonce: RandomID?
 
     package init(
-        state: State, incarnation: Int64, boot: Int64, connection: RandomID, since: Timestamp, agent: String,
-        apps: [App], highest: Revision? = nil, documents: Documents? = nil, nonce: RandomID? = nil
+        state: State, incarnation: Int64, boot: Int64, previousBoot: Int64? = nil, connection: RandomID,
+        since: Timestamp, agent: String, apps: [App], highest: Revision? = nil, documents: Documents? = nil,
+        nonce: RandomID? = nil
     ) {
         self.state = state
         self.incarnation = incarnation
         self.boot = boot
+        self.previousBoot = previousBoot
         self.connection = connection
         self.since = since
         self.agent = agent
@@ -77,6 +82,7 @@ package struct Presence: Hashable, Sendable {
     package var will: Presence {
         var copy = self
         copy.state = .offline
+        copy.previousBoot = nil
         copy.apps = []
         copy.highest = nil
         copy.documents = nil
@@ -91,6 +97,7 @@ extension Presence: JSONCodable {
         var state: State?
         var incarnation: Int64?
         var boot: Int64?
+        var previousBoot: Int64?
         var connection: RandomID?
         var since: Timestamp?
         var agent: String?
@@ -104,6 +111,7 @@ extension Presence: JSONCodable {
             case "state": state = try value.oneOf()
             case "incarnation": incarnation = try value.integer()
             case "boot": boot = try value.integer()
+            case "previousBoot": previousBoot = try value.integer()
             case "connection": connection = try value.value()
             case "since": since = try value.value()
             case "agent": agent = try value.message(limit: 64)
@@ -117,9 +125,9 @@ extension Presence: JSONCodable {
         _ = try required(version, "v")
         self.init(
             state: try required(state, "state"), incarnation: try required(incarnation, "incarnation"),
-            boot: try required(boot, "boot"), connection: try required(connection, "connection"),
-            since: try required(since, "since"), agent: try required(agent, "agent"), apps: apps,
-            highest: highest, documents: documents, nonce: nonce)
+            boot: try required(boot, "boot"), previousBoot: previousBoot,
+            connection: try required(connection, "connection"), since: try required(since, "since"),
+            agent: try required(agent, "agent"), apps: apps, highest: highest, documents: documents, nonce: nonce)
     }
 
     private static func revision(_ reader: inout JSONReader) throws -> Revision {
@@ -145,6 +153,7 @@ extension Presence: JSONCodable {
             writer.member("since", since)
             writer.member("agent", agent)
             guard state == .online else { return }
+            writer.member("previousBoot", ifPresent: previousBoot)
             writer.member("apps", apps)
             if let highest {
                 writer.member("highest") { writer in

@@ -38,7 +38,7 @@ actor LoadLoop {
             let name = ConnectionName()
             devices.append(device)
             names.append(name)
-            device.client = try makeClient(options(configuration, index, boot, name), index)
+            device.client = try makeClient(options(configuration, index, device.boot, name), index)
             device.launch(apps)
         }
         meter.counters.devices = devices.count
@@ -112,7 +112,7 @@ actor LoadLoop {
         let incarnation = enrollment.incarnation
         options.makeWill = {
             let will = Presence(
-                state: .offline, incarnation: incarnation, boot: boot + 1, connection: connection.renew(), since: .now,
+                state: .offline, incarnation: incarnation, boot: boot, connection: connection.renew(), since: .now,
                 agent: LoadPlan.agentVersion, apps: [])
             return ClientOptions.Will(topic: presence, payload: will.json, retain: true)
         }

@@ -107,15 +107,20 @@ extension Machine {
         disk.replace(by: image)
         wasPutBack = true
         watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+        watch.goOn(with: disk.state.events)
         world.after(500) { [unowned self] in startAgent() }
     }
 
-    /// As another incarnation it speaks for itself alone. What it did before was another's as well.
+    /// As another incarnation it speaks for itself alone. What it did before was another's as well, but for its events where it
+    /// was put back: no two starts have one boot. A copy has those of the running one to tell, too.
     func isOneAgain() {
         guard wasPutBack else { return }
         wasPutBack = false
         oneSince = enrollment.incarnation
+        let isCopied = world.clones.contains { $0.id == id }
+        let promised = watch.promised.filter { !isCopied && !watch.dropped.contains($0.key) }
         watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+        watch.promised = promised
         watch.begin(on: disk.state)
         for app in apps { app.forgetCalls() }
     }

@@ -127,6 +127,12 @@ extension Machine {
     func checkPasscodes(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
         let running = core.state.running.total
         watch.passcode.begins(at: running)
+        // Nobody was asked before; and of more that has happened in this moment nobody knows.
+        let asking = Set(core.state.apps.values.filter(\.saysUse).map(\.id))
+        let wasAsked = asking.contains { watch.records[$0]?.saysUse == true }
+        if !asking.isEmpty, !wasAsked || events.count > 1 && wereDocumentsTaken(core) {
+            watch.passcode.used(at: running)
+        }
         for event in events {
             switch event {
             case .frame(_, .passcode(.lock)): watch.passcode.locked()
@@ -160,6 +166,13 @@ extension Machine {
                 checkOpening(app, was: old)
                 checkRelease(app, was: old, core)
             }
+        }
+    }
+
+    /// Whether another document counts of an app than before, for its secure services.
+    private func wereDocumentsTaken(_ core: DeviceCore) -> Bool {
+        core.state.apps.values.contains { app in
+            watch.records[app.id].map { $0[.secureServices].received != app[.secureServices].received } ?? true
         }
     }
 
@@ -260,6 +273,8 @@ extension Machine {
 }
 
 extension AppRecord {
+    /// Whether apps are asked to say that they are used, for its sake.
+    fileprivate var saysUse: Bool { asksForPasscode && secureServices.autoLock != nil }
     /// In characters.
     fileprivate var shortestPasscode: Int64 { secureServices.passcode?.minLength ?? 0 }
 }

@@ -21,7 +21,11 @@ struct PresenceWatch {
     private(set) var isNew = false
     /// The newest start that each device has announced.
     private var newest: [DeviceID: ReportOrder] = [:]
-    /// Devices that came back from before their newest start, in the messages of this moment: two run.
+    /// The newest that it has said itself, on this connection, and the newest of which there is a report.
+    private var spokenStarts: [DeviceID: ReportOrder] = [:]
+    private var reported: [DeviceID: ReportOrder] = [:]
+    /// Devices that came back from before their newest start, or have gone on from before it, in the messages of this moment:
+    /// two run, or one was put back.
     private(set) var doubled: [DeviceID: ReportOrder] = [:]
     /// The messages of this moment have shown what the broker has kept.
     var isReadingBack = false
@@ -42,9 +46,14 @@ struct PresenceWatch {
                 announced[device] = said
                 let last = newest[device] ?? said.start
                 newest[device] = max(last, said.start)
+                // Behind a status of a later start what was announced before is forgotten.
+                if let known = spokenStarts[device], reported[device] ?? known <= known, said.isBranch(behind: known) {
+                    doubled[device] = last
+                }
                 guard !isRetained else { return }
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
+                spokenStarts[device] = max(spokenStarts[device] ?? said.start, said.start)
                 heard.insert(device)
                 spoken[device] = max(spoken[device] ?? 0, said.incarnation)
                 if present.updateValue(said, forKey: device)?.connection != said.connection {
@@ -68,11 +77,12 @@ struct PresenceWatch {
                 }
             }
         case .reply(let device, _, let reply):
-            guard !isRetained else { return }
             guard let incarnation = Machine.number("incarnation", in: payload),
                 let boot = Machine.number("boot", in: payload)
             else { return }
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
+            reported[device] = max(reported[device] ?? start, start)
+            guard !isRetained else { return }
             // A copy's status says nothing of who is there; events of earlier starts are this one's to tell.
             let last = [starts[device], newest[device]].compactMap(\.self).max()
             let isCopy = last.map { start < $0 } ?? false
@@ -92,6 +102,7 @@ struct PresenceWatch {
         present[device] = nil
         announced[device] = nil
         newest[device] = nil
+        spokenStarts[device] = nil
         doubled[device] = nil
         gone.remove(device)
     }
@@ -111,4 +122,9 @@ struct PresenceWatch {
 extension Presence {
     /// Where this run of the agent stands among all reports: before its first status.
     fileprivate var start: ReportOrder { ReportOrder(incarnation: incarnation, boot: boot, sequence: 0) }
+
+    /// Whether it is a later start that follows one from before `known`.
+    fileprivate func isBranch(behind known: ReportOrder) -> Bool {
+        start > known && incarnation == known.incarnation && previousBoot.map { $0 < known.boot } ?? false
+    }
 }

@@ -71,6 +71,14 @@ struct SaidLayers {
     /// Whether any layer says that an app is retired.
     func retire(_ app: AppID) -> Bool { chain(of: app, .auth).contains { isRetired($0.1.value) } }
 
+    /// Whether one of these does.
+    func retire(_ app: AppID, by layers: Set<Layer>) -> Bool {
+        chain(of: app, .auth).contains { address, document in
+            guard case .desired(let layer, _, _) = address else { return false }
+            return layers.contains(layer) && isRetired(document.value)
+        }
+    }
+
     private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {
         let layers: [Layer] = [.device(device)] + groups.map { .group($0) } + [.all]
         return layers.compactMap { layer in

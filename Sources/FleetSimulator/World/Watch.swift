@@ -137,6 +137,9 @@ struct Watch {
         return watch
     }
 
+    /// What an image has on it is to be told first, or goes first.
+    mutating func goOn(with events: [KeptEvent]) { waiting = events }
+
     /// It goes on with what somebody else has put on the disk.
     mutating func begin(on state: DeviceState) {
         levels = [:]

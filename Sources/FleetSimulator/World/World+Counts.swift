@@ -11,6 +11,8 @@ private struct Counted {
     var retirement: RetirementCounts?
     /// Those that have still to answer, and nobody waits for: they do not run, and their keys are gone.
     var spared: Int64 = 0
+    /// Those that may be there, and are to be retired by others than are asked about.
+    var others: Int64 = 0
 }
 
 /// How a status counts: held against what is wanted now.
@@ -66,8 +68,14 @@ extension World {
                 }
                 let devices = Set(about.flatMap { members(of: $0.layer) })
                 let isForAll = about.contains { $0.layer == .all }
-                let real = try isForAll ? all : counts[devices] ?? counted(of: devices)
-                if !isForAll { counts[devices] = real }
+                let isOfRetired = policy == .auth && all[app]?.policies[.auth]?.retirement != nil
+                let real =
+                    if isOfRetired {
+                        try counted(of: isForAll ? nil : devices, asked: Set(about.map(\.layer)))
+                    } else {
+                        try isForAll ? all : counts[devices] ?? counted(of: devices)
+                    }
+                if !isForAll, !isOfRetired { counts[devices] = real }
                 check(row, real[app]?.policies[policy] ?? Counted())
                 wanted.formUnion(real[app]?.waiting.filter { $0.policy == policy } ?? [])
             }
@@ -97,8 +105,8 @@ extension World {
         var waiting: Set<FleetStore.Waiting> = []
     }
 
-    /// What the reports say of devices, held against what is wanted of them.
-    private func counted(of devices: Set<DeviceID>? = nil) throws -> [AppID: CountedApp] {
+    /// What the reports say of devices, held against what is wanted of them; of retirements, by the `asked` layers.
+    private func counted(of devices: Set<DeviceID>? = nil, asked: Set<Layer>? = nil) throws -> [AppID: CountedApp] {
         let wishes = try controller.store.wishes()
         var layers: [DeviceID: SaidLayers] = [:]
         var real: [AppID: CountedApp] = [:]
@@ -113,7 +121,13 @@ extension World {
                 var counted = real[status.app]?.policies[policy] ?? Counted()
                 defer { real[status.app, default: CountedApp()].policies[policy] = counted }
                 counted.outcomes.expect(outcome)
-                if let retirement { counted.expect(retirement) }
+                if let retirement {
+                    if asked.map({ said.retire(status.app, by: $0) }) ?? true {
+                        counted.expect(retirement)
+                    } else if retirement == .outstanding, !controller.watch.gone.contains(status.device) {
+                        counted.others += 1
+                    }
+                }
                 let isWaiting = [.pending, .delivered, .awaitingCode].contains(outcome)
                 let isSpared = isWaiting && retirement == .confirmed && !status.isRunning
                 if isSpared { counted.spared += 1 }
@@ -172,7 +186,7 @@ extension World {
         // Among those who are away may be some that nobody waits for, and some that are waited for all the same.
         let outstanding = real.retirement?.outstanding ?? 0
         let open = told.pending + told.delivered - row.offline
-        let due = max(outstanding, open - real.spared)...max(outstanding, open + outstanding)
+        let due = max(outstanding, open - real.spared)...max(outstanding, open + outstanding + real.others)
         if !due.contains(row.due) {
             fail(.summary, "\(name): \(row.due) are waited for, and really \(due) are")
         }

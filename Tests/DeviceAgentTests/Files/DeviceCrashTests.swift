@@ -30,7 +30,7 @@ struct DeviceCrashTests {
             let mark = DocumentMark(revision: Revision(epoch: 1, number: 9), digest: Digest(of: wire))
             try store.apply([
                 .trust(past.fleet.trust(version: 3).wire), .groups([]), .document(address, wire), .mark(address, mark),
-                .document(.desired(.all, notes, .auth), nil), .app(record), .dropEvents(boot: 1, through: 1),
+                .document(.desired(.all, notes, .auth), nil), .app(record), .dropEvents(boot: before.boot, through: 1),
                 .clock(RunningTime(), nil, highest: Revision(epoch: 1, number: 9)),
             ])
             after = try store.load()

@@ -9,9 +9,9 @@ struct AgentBusTests {
     private let config = Address.desired(.all, mail, .config)
     private let auth = Address.desired(.all, mail, .auth)
 
-    private func app(_ agent: AgentFolder, _ fixture: Fixture) throws -> LinkClient {
+    private func app(_ agent: AgentFolder, _ fixture: Fixture, as id: AppID = mail) throws -> LinkClient {
         let client = try LinkClient(agent.socket)
-        client.register(mail)
+        client.register(id)
         let answering = Task { try await answerAll(client) }  // ends with the connection
         fixture.onEnd {
             client.end()
@@ -41,10 +41,11 @@ struct AgentBusTests {
                 await process.killNow()
                 client.end()
             }
+            let earlier = controller.heard.withLock { $0.statuses.map(\.order.boot).max() ?? 0 }
             let process = try await agent.start(fixture)
             _ = try app(agent, fixture)
             try await controller.status(mail, "the last change is applied") {
-                $0.order.boot == 5 && $0.isReady && $0[.config].applied == revision
+                $0.order.boot > earlier && $0.isReady && $0[.config].applied == revision
                     && $0[.config].attempt.outcome == .applied
             }
             let heard = controller.heard.withLock { $0 }
@@ -150,6 +151,26 @@ struct AgentBusTests {
             #expect(!third.errors.contains("the disk is full"), "\(third.errors)")
             let names = try FileManager.default.contentsOfDirectory(atPath: agent.state.path)
             #expect(names.contains("agent.db-reserve"))
+        }
+    }
+
+    @Test("on a full disk an app that comes gets its keys", .enabled(if: SmallDisk.isPossible))
+    func keysOnFullDisk() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let broker = try await fixture.broker()
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let disk = try SmallDisk(fixture, at: agent.state, kilobytes: 3_000)
+            let controller = try await StubController(fixture, fleet: fleet, broker: broker)
+            let process = try await agent.start(fixture)
+            _ = try app(agent, fixture)
+            try await controller.status(mail, "an app is ready") { $0.isReady && $0[.print].attempt.outcome != .pending }
+            try disk.fill()
+            _ = try app(agent, fixture, as: notes)
+            try await controller.status(notes, "another is ready") { $0.isReady && $0.keys == .present }
+            #expect(process.status == nil)
+            #expect(process.errors.contains("the disk is full: the agent goes on"), "\(process.errors)")
+            try disk.makeRoom()
         }
     }
 

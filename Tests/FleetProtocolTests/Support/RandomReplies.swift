@@ -46,7 +46,8 @@ extension SeededGenerator {
 
     mutating func presence() throws -> Presence {
         let online = Presence(
-            state: .online, incarnation: count(), boot: count(), connection: uuid(), since: time(), agent: text(9),
+            state: .online, incarnation: count(), boot: count(), previousBoot: maybe { $0.count() }, connection: uuid(),
+            since: time(), agent: text(9),
             apps: list(0...5) {
                 Presence.App(
                     id: $0.app(), sdk: $0.text(9), implements: Callback.allCases.map(\.rawValue).shuffled(using: &$0),
