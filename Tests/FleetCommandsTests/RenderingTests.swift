@@ -157,9 +157,9 @@ struct RenderingTests {
         ]).table
         #expect(
             table.prefix(3) == [
-                "DEVICE  STATE    SINCE  AGENT          STARTED               INCARNATION  APPS  GROUPS",
-                "till-1  unknown         fleet-agent/1                                  1     3  kiosk",
-                "till-2  unknown         fleet-agent/1  2027-01-15 08:00:00             1     3  kiosk",
+                "DEVICE  STATE    SINCE  AGENT          STARTED              INCARNATION  APPS  GROUPS",
+                "till-1  unknown         fleet-agent/1                                 1     3  kiosk",
+                "till-2  unknown         fleet-agent/1  2027-01-15 08:00:00            1     3  kiosk",
             ])
         #expect(
             table.suffix(2) == [

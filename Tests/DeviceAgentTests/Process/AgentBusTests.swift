@@ -164,7 +164,9 @@ struct AgentBusTests {
             let controller = try await StubController(fixture, fleet: fleet, broker: broker)
             let process = try await agent.start(fixture)
             _ = try app(agent, fixture)
-            try await controller.status(mail, "an app is ready") { $0.isReady && $0[.print].attempt.outcome != .pending }
+            try await controller.status(mail, "an app is ready") {
+                $0.isReady && $0[.print].attempt.outcome != .pending
+            }
             try disk.fill()
             _ = try app(agent, fixture, as: notes)
             try await controller.status(notes, "another is ready") { $0.isReady && $0.keys == .present }
