@@ -258,8 +258,10 @@ struct LayerTests {
         #expect(status[.print].attempt.outcome == .applied)
     }
 
-    @Test("until a looser document is certain, the list of authorized apps before it loses who is none any more")
-    func keptAppConnectApps() throws {
+    @Test(
+        "until a looser document is certain, the list of authorized apps before it loses who is none any more",
+        arguments: [(false, false), (true, false), (true, true)])
+    func keptAppConnectApps(isInItsPlace: Bool, isRestarted: Bool) throws {
         var device = try TestDevice()
         try device.connect()
         var dlp = DLP()
@@ -273,7 +275,12 @@ struct LayerTests {
         device.isControllerThere = false
         try device.connect()
         dlp.openIn = .authorized
-        try device.apply(.device(device.device), mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        let layer = isInItsPlace ? Layer.all : .device(device.device)
+        try device.apply(layer, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
+        if isRestarted {
+            try device.restart()
+            try device.connect()
+        }
         try device.apply(.all, notes, .auth, .auth(.unauthorized))
         #expect(device.core.state.apps[mail]?[.openIn].value == .openIn(.whitelist, whitelist: [mail]))
         #expect(device.core.state.apps[mail]?[.openIn].source == .desired(.all, mail, .dlp))

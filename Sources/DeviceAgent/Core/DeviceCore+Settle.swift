@@ -10,12 +10,21 @@ extension DeviceCore {
         /// For what the agent applies itself.
         var outcome: Outcome = .applied
         var message: String?
+        var namesAuthorized = false
 
         init(_ value: PolicyValue, by document: KeptDocument? = nil, problem: String? = nil) {
             self.value = value
             source = document?.source
             revision = document?.revision.number ?? 0
             self.problem = problem
+        }
+
+        /// What is in force.
+        init(keeping record: PolicyRecord) {
+            value = record.value
+            (source, revision, problem) = (record.decidedBy, record.received, record.problem)
+            (outcome, message) = (record.attempt.outcome, record.attempt.message)
+            namesAuthorized = record.namesAuthorized
         }
 
         /// The time of the level that is in force is over.
@@ -76,7 +85,7 @@ extension DeviceCore {
             guard aspect == nil || policy.aspect == aspect else { continue }
             let isTaken = take(
                 decision(on: policy, of: app, wishes), for: policy, &app, mayLoosen: mayLoosen, at: now)
-            if !isTaken { takeKept(policy, &app, wishes, at: now) }
+            if !isTaken { takeKept(policy, &app, at: now) }
         }
         if aspect == nil || aspect == .logLevel {
             settleLogLevel(&app, wishes[.logLevel], isCertain, at: now)
@@ -116,21 +125,21 @@ extension DeviceCore {
         return true
     }
 
-    /// What stays in force until it is certain what replaces it says less as well when an app that it spoke of loses its
-    /// authorization.
-    private func takeKept(_ policy: Policy, _ app: inout AppRecord, _ wishes: Layers.Wishes, at now: Now) {
-        guard let aspect = policy.aspect,
-            let document = wishes[aspect].first(where: {
-                $0.source == app[policy].decidedBy && $0.revision.number == app[policy].received
-            })
-        else { return }
-        take(decision(on: policy, of: app, by: document), for: policy, &app, mayLoosen: false, at: now)
+    /// What stays in force until it is certain what replaces it says less as well when an app that it names loses its
+    /// authorization. Its document may be gone.
+    private func takeKept(_ policy: Policy, _ app: inout AppRecord, at now: Now) {
+        guard app[policy].namesAuthorized else { return }
+        var decision = Decision(keeping: app[policy])
+        let authorized = authorizedApps(with: app)
+        decision.value.named = decision.value.named.filter(authorized.contains)
+        take(decision, for: policy, &app, mayLoosen: false, at: now)
     }
 
     /// Puts a decision in force, and reports it.
     func enforce(_ decision: Decision, for policy: Policy, _ app: inout AppRecord, at now: Now) {
         app[policy].decide(
-            decision.value, by: decision.source, revision: decision.revision, problem: decision.problem)
+            decision.value, by: decision.source, revision: decision.revision, problem: decision.problem,
+            namesAuthorized: decision.namesAuthorized)
         if policy.isAcknowledgedByApp {
             app[policy].refreshAttempt(at: now.wall)
         } else {
@@ -142,7 +151,8 @@ extension DeviceCore {
     /// Whether this decision is in force, and reported. What the app answers is reported as it comes.
     func isSettled(_ app: AppRecord, _ policy: Policy, _ decision: Decision) -> Bool {
         guard app[policy].received == decision.revision, app[policy].decidedBy == decision.source,
-            app[policy].problem == decision.problem, app[policy].value == decision.value
+            app[policy].problem == decision.problem, app[policy].value == decision.value,
+            app[policy].namesAuthorized == decision.namesAuthorized
         else { return false }
         if policy.isAcknowledgedByApp { return true }
         let (outcome, message) = decision.report
@@ -308,7 +318,11 @@ extension DeviceCore {
         let problem = desired.problems[policy]
         switch desired.content {
         case .config(let values): return Decision(.config(values), by: document, problem: problem)
-        case .dlp(let dlp): return Decision(value(of: policy, in: dlp, app), by: document, problem: problem)
+        case .dlp(let dlp):
+            var decision = Decision(value(of: policy, in: dlp), by: document, problem: problem)
+            decision.namesAuthorized = dlp.namesAuthorized(policy)
+            if decision.namesAuthorized { decision.value.named = authorizedApps(with: app) }
+            return decision
         case .secureServices(let value):
             var decision = Decision(.secureServices(value), by: document, problem: problem)
             if let passcode = value.passcode, passcode.isRequired { decision.message = passcodeNote(of: app, passcode) }
@@ -318,27 +332,25 @@ extension DeviceCore {
         }
     }
 
-    private func value(of policy: Policy, in dlp: DLP, _ app: AppRecord) -> PolicyValue {
+    private func value(of policy: Policy, in dlp: DLP) -> PolicyValue {
         switch policy {
         case .openIn:
             switch dlp.openIn {
             case .unauthorized: .openIn(.unauthorized, whitelist: [])
             case .authorized: .openIn(.authorized, whitelist: [])
             case .whitelist(let apps): .openIn(.whitelist, whitelist: apps)
-            case .appConnectApps: .openIn(.whitelist, whitelist: authorizedApps(with: app))
+            case .appConnectApps: .openIn(.whitelist, whitelist: [])
             }
         case .openFrom:
             switch dlp.openFrom {
             case .unauthorized: .openFrom(.unauthorized, whitelist: [])
             case .authorized: .openFrom(.authorized, whitelist: [])
             case .whitelist(let apps): .openFrom(.whitelist, whitelist: apps)
-            case .appConnectApps: .openFrom(.whitelist, whitelist: authorizedApps(with: app))
+            case .appConnectApps: .openFrom(.whitelist, whitelist: [])
             }
         case .pasteboard: .pasteboard(dlp.pasteboard)
         case .print: .print(dlp.print)
-        case .dragAndDrop:
-            .dragAndDrop(
-                dlp.dragAndDrop, apps: dlp.dragAndDrop == .appConnectApps ? authorizedApps(with: app) : [])
+        case .dragAndDrop: .dragAndDrop(dlp.dragAndDrop, apps: [])
         case .auth, .config, .secureFileIO, .secureServices, .logLevel: .default(of: policy)
         }
     }
@@ -347,5 +359,37 @@ extension DeviceCore {
     private func authorizedApps(with app: AppRecord) -> [AppID] {
         let others = state.apps.values.filter { $0.authState == .authorized }.map(\.id)
         return app.authState == .authorized ? (others + [app.id]).sorted() : others
+    }
+}
+
+extension DLP {
+    /// Whether it speaks of the authorized apps of a device.
+    fileprivate func namesAuthorized(_ policy: Policy) -> Bool {
+        switch policy {
+        case .openIn: openIn == .appConnectApps
+        case .openFrom: openFrom == .appConnectApps
+        case .dragAndDrop: dragAndDrop == .appConnectApps
+        default: false
+        }
+    }
+}
+
+extension PolicyValue {
+    /// The apps that may be given to, taken from, or dragged to.
+    fileprivate var named: [AppID] {
+        get {
+            switch self {
+            case .openIn(_, let apps), .openFrom(_, let apps), .dragAndDrop(_, let apps): apps
+            default: []
+            }
+        }
+        set {
+            switch self {
+            case .openIn(let policy, _): self = .openIn(policy, whitelist: newValue)
+            case .openFrom(let policy, _): self = .openFrom(policy, whitelist: newValue)
+            case .dragAndDrop(let policy, _): self = .dragAndDrop(policy, apps: newValue)
+            default: break
+            }
+        }
     }
 }

@@ -28,6 +28,8 @@ package struct PolicyRecord: Hashable, Sendable {
 
     /// In force: what the agent enforces and the app is (to be) told.
     package var value: PolicyValue
+    /// The apps that the value names are the authorized ones, as its document says, and follow these.
+    package var namesAuthorized = false
     package var source: Address? { decidedBy?.address }
     var decidedBy: DocumentSource?
     /// The revision of the source; 0 for the default.
@@ -113,10 +115,13 @@ package struct PolicyRecord: Hashable, Sendable {
     @inline(__always) private var isElsewhere: Bool { sent.map { $0.value != value } ?? false }
 
     /// What decides has changed.
-    mutating func decide(_ value: PolicyValue, by source: DocumentSource?, revision: Int64, problem: String?) {
+    mutating func decide(
+        _ value: PolicyValue, by source: DocumentSource?, revision: Int64, problem: String?, namesAuthorized: Bool
+    ) {
         self.value = value
         decidedBy = source
         received = revision
+        self.namesAuthorized = namesAuthorized
         if problem != self.problem { self.problem = problem }
         if sent?.value == value {
             sent?.revision = revision

@@ -132,6 +132,7 @@ extension PolicyRecord: JSONWritable {
         var attempt: PolicyReport.Attempt?
         var told: Told?
         var sent: Told?
+        var namesAuthorized = false
         try reader.object { name, member in
             switch name {
             case "value": value = try PolicyValue(of: policy, from: &member)
@@ -142,6 +143,7 @@ extension PolicyRecord: JSONWritable {
             case "attempt": attempt = try member.value()
             case "told": told = try Told(of: policy, from: &member)
             case "sent": sent = try Told(of: policy, from: &member)
+            case "namesAuthorized": namesAuthorized = try member.bool()
             default: break
             }
         }
@@ -154,6 +156,7 @@ extension PolicyRecord: JSONWritable {
         self.attempt = try required(attempt, "attempt")
         self.told = told
         self.sent = sent
+        self.namesAuthorized = namesAuthorized
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -166,6 +169,7 @@ extension PolicyRecord: JSONWritable {
             writer.member("attempt", attempt)
             writer.member("told", ifPresent: told)
             writer.member("sent", ifPresent: sent)
+            if namesAuthorized { writer.member("namesAuthorized", true) }
         }
     }
 }

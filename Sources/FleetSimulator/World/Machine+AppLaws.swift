@@ -176,15 +176,20 @@ extension Machine {
                     list = apps
                 default: continue
                 }
-                guard !authorized.isSuperset(of: list), let source = app[policy].source,
+                guard !authorized.isSuperset(of: list) else { continue }
+                func fail() {
+                    world.fail(
+                        .whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
+                }
+                if app[policy].namesAuthorized { fail() }
+                guard let source = app[policy].source,
                     let signed = core.signedDocuments[source].flatMap({ try? SignedDocument(wire: $0) }),
                     let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
                     document.revision.number == app[policy].received,
                     case .aspect(let value) = document.content, case .dlp(let dlp) = value.content,
                     policy == .dragAndDrop || (policy == .openIn ? dlp.openIn : dlp.openFrom) == .appConnectApps
                 else { continue }
-                world.fail(
-                    .whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
+                fail()
             }
         }
     }
