@@ -20,7 +20,8 @@ extension FleetHome {
         switch user {
         case .operator(let name): "give \(user.text) a password with `fleetctl user add \(name)`"
         case .viewer(let name): "give \(user.text) a password with `fleetctl user add \(name) --viewer`"
-        case .controller, .bridge, .device: FleetHomeError.restoreFile
+        case .controller: "give it another password with `fleetctl user add \(user.text)`, and start it again"
+        case .bridge, .device: FleetHomeError.restoreFile
         }
     }
 

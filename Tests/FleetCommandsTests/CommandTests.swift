@@ -119,6 +119,49 @@ struct CommandTests {
         }
     }
 
+    @Test("whoever enrolls a device anew is told which keys it had: on another disk they are counted no more")
+    func enrolledAnew() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let floors = Floors(trust: try fleet.home.trust()).value
+            let controller = try await fleet.controller { asked, _ in
+                guard asked.verb == .apps else { return .success(floors, next: nil) }
+                let app = JSONValue.object(["device": "till-1", "app": "com.example.mail", "keys": "present"])
+                return .success(.object(["apps": .array([app])]), next: nil)
+            }
+            let first = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
+            #expect(first.status == 0 && first.errors == "", "\(first)")
+            let again = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
+            #expect(again.status == 0, "\(again)")
+            #expect(
+                again.errors.hasPrefix("warning: till-1 had the keys of an app (com.example.mail). Should it come back")
+            )
+            #expect(controller.asked.map(\.verb) == [.enroll, .apps, .enroll])
+        }
+    }
+
+    @Test("the controller gets another password, is started again, and is nobody's viewer")
+    func controllerPassword() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let before = try fleet.home.credentials(for: .controller)
+            let result = try await fleet.fleetctl("user", "add", "@controller")
+            #expect(result.status == 0, "\(result)")
+            #expect(result.output.hasPrefix("@controller has a new password, and the old one is void"), "\(result)")
+            #expect(result.errors.hasPrefix("note: a controller that runs has to be started again"), "\(result)")
+            #expect(try fleet.home.credentials(for: .controller).password != before.password)
+            // The broker knows it.
+            _ = try await fleet.controller { _, _ in .success(.object([]), next: nil) }
+            for wrong in [["--viewer"], ["--out", "here"]] {
+                let refused = try await fleet.fleetctl(["user", "add", "@controller"] + wrong)
+                #expect(refused.status == 64 || refused.status == 1, "\(refused)")
+                #expect(refused.errors.contains("leave out \(wrong[0])"), "\(refused)")
+            }
+            #expect(try await fleet.fleetctl("user", "remove", "@controller").status == 1)
+        }
+    }
+
     @Test("a broker that cannot be told of new passwords is warned of")
     func untold() async throws {
         try await withFixture { fixture in
@@ -452,10 +495,13 @@ struct CommandTests {
             var floors = Floors(trust: try fleet.home.trust(), epoch: 3)
             floors.set("a", epoch: 2, revision: 9)
             let answer = floors.value
-            let controller = try await fleet.controller { _, _ in .success(answer, next: nil) }
+            let controller = try await fleet.controller { asked, _ in
+                .success(asked.verb == .apps ? .object(["apps": []]) : answer, next: nil)
+            }
             let result = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second", "-o", "json")
-            #expect(result.status == 0, "\(result.errors)")
-            #expect(controller.asked.map(\.body.jsonText) == [#"{"device":"till-1","incarnation":2}"#])
+            #expect(result.status == 0 && result.errors == "", "\(result.errors)")
+            #expect(controller.asked.map(\.verb) == [.apps, .enroll])
+            #expect(controller.asked.last?.body.jsonText == #"{"device":"till-1","incarnation":2}"#)
             let agent = try JSONValue(
                 json: Array(Data(contentsOf: fleet.folder.appendingPathComponent("second/agent.json"))), limit: 65_536)
             #expect(agent["incarnation"] == 2)

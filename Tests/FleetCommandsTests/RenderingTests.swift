@@ -143,6 +143,12 @@ struct RenderingTests {
         #expect(gone.isSettled && gone.isConverged && gone.shortfall(within: "30s") == nil)
     }
 
+    @Test("who waits for long asks less and less often")
+    func waitPauses() {
+        let pauses = [0, 4, 20, 100, 86_400].map { WaitOptions.pause(behind: .seconds($0)) }
+        #expect(pauses == [.milliseconds(200), .milliseconds(200), .seconds(1), .seconds(5), .seconds(5)])
+    }
+
     @Test("what is wrong with a device stands behind the table")
     func devices() {
         func device(_ name: String, boot: Int64, _ warnings: JSONValue) -> JSONValue {

@@ -268,6 +268,8 @@ struct DesiredStateTests {
         try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1","till-2"]}"#)
         try world.apply(notes, "group/kiosk", .auth, #"{"state":"authorized"}"#)
         #expect(try warnings(.groupSet, #"{"group":"kiosk","remove":["till-2"]}"#) == [])
+        let absent = try warnings(.groupSet, #"{"group":"kiosk","remove":["till-2"]}"#)
+        #expect(absent == ["the device till-2 is not in the group kiosk"])
         try world.apply(mail, "group/kiosk", .auth, #"{"state":"retired"}"#)
         #expect(try warnings(.groupSet, #"{"group":"kiosk","priority":7,"add":["till-2"]}"#) == [])
         let left = try warnings(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)

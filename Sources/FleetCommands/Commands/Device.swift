@@ -58,20 +58,32 @@ struct DeviceRemove: AsyncParsableCommand {
     /// Nothing is done yet, and can be done otherwise.
     private func checkKeys() async throws {
         let remedy = "--leaving-keys removes it all the same"
-        let apps: [JSONValue]
+        let apps: [String]
         do {
-            apps = try await fleet.reach { try await $0.list(.apps, ListRequest(device: id)) }
+            apps = try await fleet.reach { try await $0.appsWithKeys(on: id) }
         } catch let error as CommandError where error.status == .unreachable {
             throw CommandError(
                 .unreachable, "\(error)\nSo nobody knows whether \(id) has keys of apps; nothing was done. \(remedy).")
         }
-        let holding = apps.filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }
-        guard !holding.isEmpty else { return }
-        let names = holding.compactMap { $0["app"]?.stringValue }.sorted()
+        guard !apps.isEmpty else { return }
         throw CommandError(
             .refused,
-            "\(id) has the keys of \(names.count == 1 ? "an app" : "\(names.count) apps") (\(names.prefix(5).joined(separator: ", "))"
-                + "\(names.count > 5 ? "…" : "")), and would be told nothing any more; nothing was done.\n"
+            "\(id) has \(Controller.keys(of: apps)), and would be told nothing any more; nothing was done.\n"
                 + "Retire what is for it first (`fleetctl apply --wait`), so that it is known to be gone; \(remedy).")
+    }
+}
+
+extension Controller {
+    /// The apps whose keys a device has, as far as it has said.
+    func appsWithKeys(on device: DeviceID) async throws -> [String] {
+        try await list(.apps, ListRequest(device: device))
+            .filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }
+            .compactMap { $0["app"]?.stringValue }.sorted()
+    }
+
+    /// `the keys of 2 apps (com.example.mail, com.example.notes)`.
+    static func keys(of apps: [String]) -> String {
+        let names = apps.prefix(5).joined(separator: ", ") + (apps.count > 5 ? "…" : "")
+        return "the keys of \(apps.count == 1 ? "an app" : "\(apps.count) apps") (\(names))"
     }
 }

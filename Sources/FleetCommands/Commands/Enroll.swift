@@ -44,7 +44,7 @@ struct EnrollDevice: AsyncParsableCommand {
         func folder(of device: DeviceID) -> String { isSingle ? out : out + "/" + device.text }
         // The controller remembers whom it was asked about: it is asked when nothing else can fail.
         try home.prepare(devices.map { FleetHome.Enrolment(device: $0, folder: folder(of: $0)) })
-        let floors = try await floors(home, devices)
+        let (floors, holding) = try await askController(home, devices)
         let enrolments = devices.map { device in
             FleetHome.Enrolment(device: device, folder: folder(of: device), floors: floors[device])
         }
@@ -56,6 +56,11 @@ struct EnrollDevice: AsyncParsableCommand {
                     ? "note: no broker runs on this home; it knows the new passwords when it starts"
                     : "warning: the broker was not told, since it runs where this command cannot see it: send it a"
                         + " SIGHUP, or it goes on without the new passwords")
+        }
+        for (device, apps) in holding.sorted(by: { $0.key < $1.key }) {
+            Terminal.note(
+                "warning: \(device) had \(Controller.keys(of: apps)). Should it come back without them, on another disk, these are"
+                    + " counted no more: what must be known to be gone is retired before (`fleetctl apply --wait`)")
         }
         try output.show(try Self.report(enrolments, home))
     }
@@ -92,17 +97,25 @@ struct EnrollDevice: AsyncParsableCommand {
         return listed
     }
 
-    /// What each device must not be shown again; nothing when there has been no controller yet.
-    private func floors(_ home: FleetHome, _ devices: [DeviceID]) async throws -> [DeviceID: Floors] {
-        guard home.hasDatabase, !withoutFloors else { return [:] }
+    /// What each device must not be shown again, and which apps have keys on those that are enrolled anew; nothing when there
+    /// has been no controller yet.
+    private func askController(
+        _ home: FleetHome, _ devices: [DeviceID]
+    ) async throws -> (floors: [DeviceID: Floors], holding: [DeviceID: [String]]) {
+        guard home.hasDatabase, !withoutFloors else { return ([:], [:]) }
         do {
             return try await fleet.reach { controller in
-                var result: [DeviceID: Floors] = [:]
+                var floors: [DeviceID: Floors] = [:]
+                var holding: [DeviceID: [String]] = [:]
                 for device in devices {
-                    let next = (try home.record(of: device)?.incarnation ?? 0) + 1
-                    result[device] = try await controller.floors(of: device, as: next)
+                    let last = try home.record(of: device)?.incarnation
+                    if last != nil {
+                        let apps = try await controller.appsWithKeys(on: device)
+                        holding[device] = apps.isEmpty ? nil : apps
+                    }
+                    floors[device] = try await controller.floors(of: device, as: (last ?? 0) + 1)
                 }
-                return result
+                return (floors, holding)
             }
         } catch let error as CommandError where error.status == .unreachable {
             throw CommandError(

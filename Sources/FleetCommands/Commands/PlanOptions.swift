@@ -75,7 +75,9 @@ extension StatusRow {
 extension PlannedMove {
     /// What is not taken back by a later change.
     fileprivate var retirement: String? {
-        let more = (after.retirement?.outstanding ?? 0) - (before.retirement?.outstanding ?? 0)
+        let (now, then) = (before.retirement ?? RetirementCounts(), after.retirement ?? RetirementCounts())
+        // Where it is retired already, another document wants it confirmed anew, and there is nothing to destroy.
+        let more = min(then.outstanding - now.outstanding, then.all - now.all)
         guard more > 0 else { return nil }
         return "the keys of \(after.app) would be destroyed on \(more) device\(more == 1 ? "" : "s"), for good"
     }

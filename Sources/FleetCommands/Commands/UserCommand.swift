@@ -5,21 +5,23 @@ import FleetProtocol
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "user",
-        abstract: "Adds, lists and removes people.",
+        abstract: "Adds, lists and removes people; also gives the controller another password.",
         subcommands: [UserAdd.self, UserList.self, UserRemove.self])
 }
 
 struct UserOptions: ParsableArguments {
     /// A person's name, or the whole user name as `user list` shows it.
     struct Person {
-        let name: Name
+        /// nil: the controller.
+        let name: Name?
         var isViewer: Bool?
 
         init(_ text: String) throws {
             switch text.hasPrefix("@") ? User(text) : nil {
             case .operator(let name): (self.name, isViewer) = (name, false)
             case .viewer(let name): (self.name, isViewer) = (name, true)
-            case nil, .controller, .bridge, .device: name = try Name(checking: text)
+            case .controller: name = nil
+            case nil, .bridge, .device: name = try Name(checking: text)
             }
         }
     }
@@ -30,9 +32,13 @@ struct UserOptions: ParsableArguments {
     var viewer = false
     @OptionGroup var home: HomeOptions
 
-    var user: User { name.isViewer ?? viewer ? .viewer(name.name) : .operator(name.name) }
+    var user: User {
+        guard let person = name.name else { return .controller }
+        return name.isViewer ?? viewer ? .viewer(person) : .operator(person)
+    }
 
     func validate() throws {
+        if viewer, name.name == nil { throw ValidationError("\(user.text) is no viewer: leave out --viewer") }
         if viewer, name.isViewer == false {
             throw ValidationError("\(user.text) is an operator: leave out --viewer, or the '@operator.'")
         }
@@ -51,11 +57,18 @@ struct UserAdd: ParsableCommand {
             EXAMPLES
               fleetctl user add eve --viewer --out ./eve       then, as eve: fleetctl status --home eve
               fleetctl user add night-shift
+              fleetctl user add @controller       when somebody may have read its password; then start the controller again
             """)
 
     @OptionGroup var user: UserOptions
     @Option(help: ArgumentHelp("A folder to make for the person.", valueName: "dir"))
     var out: String?
+
+    func validate() throws {
+        if out != nil, user.user == .controller {
+            throw ValidationError("the controller runs on the fleet's own folder: leave out --out")
+        }
+    }
 
     func run() throws {
         let home = try user.home.open()
@@ -70,6 +83,9 @@ struct UserAdd: ParsableCommand {
             Terminal.note(
                 "note: the fleet's broker is known as \(home.context.host), so the folder is of use on this machine alone"
             )
+        }
+        if user.user == .controller {
+            Terminal.note("note: a controller that runs has to be started again: it knows the old password alone")
         }
         let what = isKnown ? "has a new password, and the old one is void; it" : "may connect; the password"
         try Terminal.print(["\(user.user.text) \(what) is in \(file)"])

@@ -93,7 +93,8 @@ struct WaitOptions: ParsableArguments {
                 return nil
             }
             group.addTask {
-                let end = ContinuousClock.now + .seconds(limit.seconds)
+                let start = ContinuousClock.now
+                let end = start + .seconds(limit.seconds)
                 var known: Progress?
                 while true {
                     do {
@@ -106,11 +107,17 @@ struct WaitOptions: ParsableArguments {
                             return known
                         }
                     }
-                    try await Task.sleep(for: .milliseconds(200))
+                    let now = ContinuousClock.now
+                    try await Task.sleep(for: min(pause(behind: now - start), max(end - now, .zero)))
                 }
             }
             return try await group.next() ?? nil
         }
+    }
+
+    /// Whoever has waited for long is not in a hurry, and the controller counts anew each time.
+    static func pause(behind waited: Duration) -> Duration {
+        min(max(waited / 20, .milliseconds(200)), .seconds(5))
     }
 
     /// An answer has room for the rows of some 400 apps.

@@ -29,8 +29,9 @@ extension Controller {
         case .nobodyThere:
             CommandError(
                 .unreachable,
-                "the controller is not running\(doubt)\n"
-                    + "Start it with: fleet-controller run --home \(ShellWord.quoted(home.path))")
+                "the controller is not running\(doubt)"
+                    + (home.context.holder == nil
+                        ? "\nStart it with: fleet-controller run --home \(ShellWord.quoted(home.path))" : ""))
         case .noAnswer:
             CommandError(
                 .unreachable,

@@ -155,10 +155,11 @@ extension OutcomeCounts {
 }
 
 extension RetirementCounts {
+    var all: Int64 { confirmed + outstanding }
+
     /// `the keys of com.example.mail: destroyed on 9 of 10 devices`.
     func text(of app: AppID) -> String {
-        let all = confirmed + outstanding
-        return "the keys of \(app): destroyed on \(confirmed) of \(all) device\(all == 1 ? "" : "s")"
+        "the keys of \(app): destroyed on \(confirmed) of \(all) device\(all == 1 ? "" : "s")"
     }
 
     /// What shows who has not confirmed.

@@ -19,6 +19,9 @@ extension DesiredChange {
         if let both = request.add.first(where: removed.contains) {
             throw Response.Failure(.invalid, "\(both) is to be added and removed", at: "add")
         }
+        for device in removed.subtracting(present).sorted() {
+            warn("the device \(device) is not in the group \(group)")
+        }
         let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(removed)
         for device in wanted.subtracting(present).sorted() {
             try transaction.setMember(device, of: group, true)

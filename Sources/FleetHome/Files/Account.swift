@@ -53,7 +53,7 @@ struct Account: Hashable, Sendable {
             folder += "/\(part)"
             var info = stat()
             guard stat(folder, &info) == 0 else { continue }
-            let bit: mode_t = info.st_uid == uid ? S_IXUSR : info.st_gid == gid ? S_IXGRP : S_IXOTH
+            let bit: mode_t = info.st_uid == uid ? S_IXUSR : groups.contains(info.st_gid) ? S_IXGRP : S_IXOTH
             if info.st_mode & bit == 0 { return folder }
         }
         return nil

@@ -65,8 +65,11 @@ struct DesiredModel {
                 set(request)
                 let isLeft = !before.members(of: request.group).isSubset(of: members(of: request.group))
                 let come = members(of: request.group).subtracting(before.members(of: request.group))
+                let absent = Set(request.remove).subtracting(before.members(of: request.group))
+                let unneeded = Set(absent.map { "the device \($0) is not in the group \(request.group)" })
                 return try differs(
-                    answer, isLeft ? [before.warnings(ofLeaving: .group(request.group))] : [], strangers.among(come))
+                    answer, [unneeded] + (isLeft ? [before.warnings(ofLeaving: .group(request.group))] : []),
+                    strangers.among(come))
             case .groupDelete:
                 let group = try GroupRequest(json: body, limit: Request.maximumSize).group
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
