@@ -700,7 +700,7 @@ struct DeviceTests {
         world.online(till, boot: 300, after: 200)
         #expect(try warnings(world).isEmpty)
         world.online(till, boot: 400, after: 200)
-        let warning = "has started as boot 400 from boot 200, where 300 was the last: a cloned or restored image"
+        let warning = "goes on from boot 200, where 300 was the last: a cloned or restored image"
         #expect(try warnings(world) == [.string(warning)])
         world.online(till, boot: 500, after: 400)
         #expect(try warnings(world) == [.string(warning)], "until it is enrolled again")
@@ -722,6 +722,12 @@ struct DeviceTests {
         world.online(other, boot: 100, after: 0)
         world.connect()
         world.online(other, boot: 300, after: 200)
+        let times: [Int64] = [1_800_000_000_000, 1_800_000_060_000]
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2, boot: times[1], after: 0)
+        world.online(till, incarnation: 2, boot: times[0], after: 0)
+        let backwards = "speaks of boot 2027-01-15T08:00:00.000Z, where 2027-01-15T08:01:00.000Z was the last"
+        #expect(try warnings(world).first?.stringValue?.hasPrefix(backwards) == true)
         let row = try world.body(.devices, #"{"device":"till-2"}"#)["devices"]?.arrayValue?.first
         #expect(row?["warnings"]?.arrayValue == [], "what the controller has not heard of is no branch")
     }

@@ -145,7 +145,7 @@ struct Collector {
         let reported = device.boot < presence.boot ? device.boot : 0
         let last = max(try transaction.lastBoot(of: device, before: presence.boot), reported)
         guard previous < last else { return }
-        warn(&device, DeviceWarning.wentOn(from: previous, to: presence.boot, past: last))
+        warn(&device, DeviceWarning.wentOn(from: previous, past: last))
     }
 
     private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) {

@@ -11,11 +11,16 @@ enum DeviceWarning {
     static func backwards(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> String {
         incarnation < device.incarnation
             ? "speaks as incarnation \(incarnation), where \(device.incarnation) is the newest: a cloned or restored image"
-            : "speaks of boot \(boot), where \(device.boot) was the last: a cloned or restored image"
+            : "speaks of boot \(name(boot)), where \(name(device.boot)) was the last: a cloned or restored image"
     }
 
-    static func wentOn(from previous: Int64, to boot: Int64, past last: Int64) -> String {
-        "has started as boot \(boot) from boot \(previous), where \(last) was the last: a cloned or restored image"
+    static func wentOn(from previous: Int64, past last: Int64) -> String {
+        "goes on from boot \(name(previous)), where \(name(last)) was the last: a cloned or restored image"
+    }
+
+    /// By when it began, where it is named after that.
+    private static func name(_ boot: Int64) -> String {
+        boot > 1_000_000_000_000 ? "\(Timestamp(milliseconds: boot))" : "\(boot)"
     }
 
     static func neverGivenOut(_ incarnation: Int64) -> String {
