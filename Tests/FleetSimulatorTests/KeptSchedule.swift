@@ -601,5 +601,22 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(404_551, .refuseSaid(nil, 80_731)),
                     .init(519_709, .putBackController(withFolder: false)),
                 ])),
+        KeptSchedule(
+            what: "two restores of one folder begin two epochs, also within one second",
+            schedule: Schedule(
+                seed: 4_288_589_618_611_717, devices: 2, apps: 1, broker: .honest,
+                steps: [
+                    .init(15, .backUpController),
+                    .init(847, .request(1, .group(1, priority: 0, members: 0))),
+                    .init(869, .putBackController(withFolder: false)),
+                    .init(888, .cutDevice(0, noticedAfter: 0)),
+                    .init(1_151, .ageBroker(by: 4, downFor: 1_116)),
+                    .init(1_153, .backUpController),
+                    .init(2_482, .putBackController(withFolder: false)),
+                    .init(3_211, .putBackController(withFolder: true)),
+                    .init(4_109, .putBackController(withFolder: true)),
+                    .init(4_254, .crashBroker(downFor: 95)),
+                    .init(4_399, .retire(1, 0)),
+                ])),
     ]
 }
