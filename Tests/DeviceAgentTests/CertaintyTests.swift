@@ -39,6 +39,67 @@ struct CertaintyTests {
         #expect(try device.status(mail)[.auth].source == .desired(.group(kiosk), mail, .auth))
     }
 
+    @Test("a group that a device was taken out of while it was away retires nothing there any more")
+    func retiredInLeftGroup() throws {
+        var device = try TestDevice()
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.connect()
+        try device.answer(device.launch(mail))
+        try device.apply(.group(kiosk), mail, .auth, .auth(.authorized))
+        try device.disconnect()
+        try device.publish(membership, device.fleet.document(membership, .membership([])))
+        try device.apply(.group(kiosk), mail, .auth, .auth(.retired))
+        device.underWay = []
+        try device.connect()
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(device.core.state.apps[mail]?.latch == nil)
+        #expect(device.keys == [mail])
+        #expect(device.core.state.groups.isEmpty)
+    }
+
+    @Test("a group that a device is taken out of retires nothing while the documents of another one are on their way")
+    func retiredInLeavingGroup() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        device.underWay = []
+        let other = GroupID(unchecked: "other")
+        try device.publish(membership, device.fleet.document(membership, .membership([other])))
+        try device.apply(.group(kiosk), mail, .auth, .auth(.retired))
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(device.core.state.apps[mail]?.latch == nil)
+        #expect(device.core.state.groups == [other])
+    }
+
+    @Test("a group that a device left and came back to has said nothing that it missed", arguments: [true, false])
+    func leftAndBack(isConnecting: Bool) throws {
+        var device = try TestDevice()
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.connect()
+        try device.answer(device.launch(mail))
+        device.underWay = []
+        if isConnecting {
+            try device.disconnect()
+            try device.publish(membership, device.fleet.document(membership, .membership([])))
+            try device.connect()
+        } else {
+            try device.publish(membership, device.fleet.document(membership, .membership([])))
+        }
+        // What has come by now was decided without the group.
+        let meta = try device.fleet.document(.groupMeta(kiosk), .groupMeta(GroupMeta(priority: 7)))
+        try device.publish(.groupMeta(kiosk), meta)
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "group"]))
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(device.core.state.groups == [kiosk])
+        #expect(device.core.signedDocuments[.groupMeta(kiosk)] == meta)
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+    }
+
     @Test("the answer to an old connection's subscription opens no barrier of the new one")
     func oldAnswer() throws {
         var device = try TestDevice()

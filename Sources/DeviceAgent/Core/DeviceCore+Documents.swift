@@ -43,9 +43,8 @@ extension DeviceCore {
         }
     }
 
-    private func isWanted(_ group: GroupID) -> Bool {
-        state.groups.contains(group) || session?.wantedGroups?.contains(group) ?? false
-    }
+    /// What a group that the membership names no more has told before may still count; it tells nothing new.
+    func isWanted(_ group: GroupID) -> Bool { layers.membership.contains(group) }
 
     /// Refuses what has come. What an unknown key has signed is kept all the same, the newest of each topic: the trust
     /// document that names the key may be on its way; before a barrier that is even likely, and not worth a report.
@@ -121,6 +120,7 @@ extension DeviceCore {
     /// From now on this document counts at its address, and with nil none; what was accepted there stays marked.
     mutating func set(_ document: KeptDocument?, at address: Address) {
         layers.set(document, at: address)
+        if case .membership = address { noteLeftGroups() }
         batch.changes.append(.document(address, document?.wire))
     }
 
@@ -128,9 +128,7 @@ extension DeviceCore {
         switch kept.address {
         case .desired(_, let app, let aspect): settle([app], aspect, at: now)
         case .groupMeta: settle(state.apps.keys, at: now)
-        case .membership:
-            // Before the first barrier, all of it is fetched together; later, only what is new.
-            followMembership(at: now)
+        case .membership: followMembership(at: now)
         default: break
         }
     }

@@ -24,6 +24,7 @@ extension DeviceCore {
     mutating func connected(_ connection: RandomID, at now: Now) {
         endSession()
         session = Session(connection, since: now.wall, groups: state.groups, running: state.running.total)
+        noteLeftGroups()
         subscribe(
             [
                 .one(.trust), .one(.membership(device)), .one(.presence(.device(device))), .one(.heartbeat),
@@ -95,8 +96,7 @@ extension DeviceCore {
             session?.isPastFirst = true
             retryHeld(at: now)
             forgetEarlierEpochs()
-            let wanted = layers.membership
-            fetch(Set(state.apps.keys), groups: wanted == state.groups ? nil : wanted, at: now)
+            fetch(Set(state.apps.keys), groups: groupsToFollow, at: now)
         case .documents(let apps, let groups):
             retryHeld(at: now)
             fetched(apps, groups: groups, behind: marker.counter, at: now)
@@ -122,7 +122,6 @@ extension DeviceCore {
 
     /// Subscribes to what the layers say about `apps`, and about all apps for groups that are new, or were left meanwhile.
     mutating func fetch(_ apps: Set<AppID>, groups: [GroupID]? = nil, at now: Now) {
-        if let groups { session?.leftGroups.formUnion(Set(state.groups).subtracting(groups)) }
         let newGroups = (groups ?? []).filter { group in
             !state.groups.contains(group) || session?.leftGroups.contains(group) == true
         }
@@ -131,12 +130,12 @@ extension DeviceCore {
             session?.groupBarrier = nil
             session?.groups.formUnion(groups)
         }
-        // An app that comes while groups change has its documents of both.
-        let counting = Set(state.groups).union(session?.wantedGroups ?? []).sorted()
+        // What groups that are left say is not listened to any more.
+        let wanted = session?.wantedGroups ?? state.groups
         var filters: [TopicFilter] = newGroups.map { .one(.groupMeta($0)) }
         for app in state.apps.keys.sorted() {
             if apps.contains(app) {
-                filters += layerFilters(of: app, counting)
+                filters += layerFilters(of: app, wanted)
             } else {
                 filters += newGroups.map { .aspects(.group($0), app) }
             }
@@ -212,7 +211,9 @@ extension DeviceCore {
         guard let wanted = session?.wanted else { return }
         session?.wanted = nil
         guard state.highest <= wanted.latest else { return }
-        let kept = layers.revisions(of: wanted.apps).filter { $0.key.group.map(wanted.groups.contains) ?? true }
+        let kept = layers.revisions(of: wanted.apps).filter { address, _ in
+            address.group.map { wanted.groups.contains($0) && isWanted($0) } ?? true
+        }
         guard Digest(of: kept.filter { wanted.shown.contains($0.key) }) == wanted.documents else { return }
         for address in kept.keys.filter({ !wanted.shown.contains($0) }).sorted(by: { $0.path < $1.path }) {
             set(nil, at: address)
@@ -220,10 +221,23 @@ extension DeviceCore {
         }
     }
 
-    /// Brings the groups in line with the membership document.
+    /// Brings the groups in line with the membership document: before the first barrier all is fetched together, later only
+    /// what is new.
     mutating func followMembership(at now: Now) {
-        guard session?.isPastFirst == true, layers.membership != session?.wantedGroups ?? state.groups else { return }
-        fetch([], groups: layers.membership, at: now)
+        if session?.isPastFirst == true, let groups = groupsToFollow { fetch([], groups: groups, at: now) }
+    }
+
+    /// The groups that the membership document names, if others count or are fetched, or some that count were left meanwhile.
+    private var groupsToFollow: [GroupID]? {
+        let groups = layers.membership
+        let isFollowed = session?.wantedGroups.map { $0 == groups }
+            ?? (groups == state.groups && session?.leftGroups.isEmpty != false)
+        return isFollowed ? nil : groups
+    }
+
+    /// What groups say that the membership document does not name, now or for a while, is not listened to.
+    mutating func noteLeftGroups() {
+        session?.leftGroups.formUnion(Set(state.groups).subtracting(layers.membership))
     }
 
     /// From now on these groups count.

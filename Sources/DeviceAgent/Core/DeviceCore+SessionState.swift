@@ -44,8 +44,8 @@ extension DeviceCore {
         /// The barrier behind which they are; nil when nothing has to be fetched for them. An earlier one, of groups that
         /// were left and joined again meanwhile, says nothing of what was dropped in between.
         var groupBarrier: Int64?
-        /// Groups that count, and that a membership which did not come to count had left: the broker has kept from here what
-        /// was said to them meanwhile.
+        /// Groups that count, and that the membership did not name for a while: what was said to them meanwhile did not come
+        /// here, or was not listened to.
         var leftGroups: Set<GroupID> = []
         var isGreeted = false
         var freshness: Freshness

@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What the layers say: the documents that are kept, and for each app those that speak to it, in the order in which they
 /// decide. That order is worked out when a document comes, not each time that somebody asks.
@@ -102,7 +102,7 @@ struct Layers: Sendable {
 
 extension Address {
     /// The group that a desired topic speaks to.
-    var group: GroupID? {
+    package var group: GroupID? {
         switch self {
         case .desired(.group(let group), _, _), .groupMeta(let group): group
         default: nil

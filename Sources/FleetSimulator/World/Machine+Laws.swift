@@ -59,6 +59,7 @@ extension Machine {
         checkRegistrations(events, effects)
         checkRefusals(events, effects, core)
         checkFollows(events, core)
+        checkListens(events, effects, core)
         for event in events { watch.looked(at: event) }
         if !wasPutBack, !watch.isInContact, let contact = watch.contact {
             checkLimits(core, contact, isTick: events.contains { if case .tick = $0 { true } else { false } })

@@ -19,6 +19,24 @@ extension Machine {
         }
     }
 
+    /// What a group tells of which a device knows that it has left is no wish for it.
+    func checkListens(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
+        let isMoved = events.contains { event in
+            guard case .message(let topic, _) = event else { return false }
+            return switch Address(topic: topic, in: SimulatedFleet.id) {
+            case .membership, .trust: true
+            default: false
+            }
+        }
+        guard !isMoved else { return }
+        for case .store(let changes) in effects {
+            for case .document(let address, .some) in changes {
+                guard let group = address.group, !core.membership.contains(group) else { continue }
+                world.fail(.convergence, "\(name) listens to \(address.path), and is in \(core.membership) alone")
+            }
+        }
+    }
+
     private func checkFollows(_ record: AppRecord, _ layers: SaidLayers) {
         guard watch.bus.isStillCertain(record.id), record.authReason != .outOfContact else { return }
         for policy in Policy.allCases where policy.aspect != nil {
