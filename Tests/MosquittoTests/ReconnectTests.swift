@@ -48,6 +48,37 @@ struct ReconnectTests {
         }
     }
 
+    @Test("a broker that accepts a connection twice has broken it: another one follows")
+    func acceptedTwice() async throws {
+        try await withFixture { fixture in
+            let broker = try RawBroker()
+            fixture.onEnd { broker.close() }
+            let loop = try fixture.loop()
+            var options = ClientOptions(host: "127.0.0.1", port: broker.port, clientID: "twice")
+            options.backoff = Backoff(minimum: .milliseconds(500), maximum: .seconds(1))
+            let client = try MQTTClient(options, on: loop)
+            fixture.onEnd { await client.close(.abrupt) }
+            async let connecting: Void = client.connect()
+            let first = try await broker.accept()
+            fixture.onEnd { first.close() }
+            first.send(RawBroker.accepted)
+            try await connecting
+            async let ended: Void = reach(client, "ended for that") {
+                if case .waiting(_, let cause) = $0 {
+                    cause.code == .connectionLost && cause.message.contains("protocol")
+                } else {
+                    false
+                }
+            }
+            first.send(RawBroker.accepted)
+            try await ended
+            let second = try await broker.accept()
+            fixture.onEnd { second.close() }
+            second.send(RawBroker.accepted)
+            try await reach(client, "connected again") { $0 == .connected(number: 2) }
+        }
+    }
+
     @Test("a publish without an answer fails once when the connection goes down")
     func lostPublish() async throws {
         try await withFixture { fixture in

@@ -224,10 +224,11 @@ extension DeviceCore {
         tellManaged(&app, link)
         for policy in Self.otherPolicies where app.mayBeUntold(policy) { tell(policy, &app, link) }
         guard isGain else { return }
-        tellAvailability(&app, link)
         // A gain comes last: also behind a newer value that waits for an older one to return.
         let isWaiting = Self.otherPolicies.contains { app.mayBeUntold($0) && app[$0].isBehind }
         if !isWaiting, app.mayBeUntold(.auth) { tell(.auth, &app, link) }
+        // That there are keys comes behind it, since they are no use before; that there are none waits for nothing.
+        if app.availability == .unavailable || !app[.auth].isBehind { tellAvailability(&app, link) }
     }
 
     /// All but auth, and secure services, of which an app sees the availability alone.

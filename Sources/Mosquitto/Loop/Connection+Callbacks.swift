@@ -69,6 +69,10 @@ extension Connection {
             refusal = code
             return
         }
+        guard case .connecting = client.phase else {
+            if failure == nil { failure = (MOSQ_ERR_PROTOCOL.rawValue, 0) }
+            return
+        }
         var sendMaximum = UInt16.max
         var packetSize = UInt32.max
         mosquitto_property_read_int16(properties, Int32(MQTT_PROP_RECEIVE_MAXIMUM.rawValue), &sendMaximum, false)
