@@ -24,7 +24,7 @@ extension AppSession {
         case .pasted(let id, let item): answered(id, .pasted(item))
         case .activity(let isActive): receivedActivity(isActive)
         case .keys(let keys): received(keys)
-        case .autoLock(let after): autoLock = after
+        case .autoLock(let after, let isOwn): (autoLock, locksItself) = (after, isOwn && after != nil)
         case .codeResult, .passcodeResult: break
         }
         return flush()

@@ -14,16 +14,16 @@ extension AppSession {
         return flush()
     }
 
-    /// The keys, while all of it holds: the app is ready and authorized, and its agent has given it some.
+    /// The keys, while all of it holds: the app is ready, its agent has given it some, and it has been told so. That comes
+    /// before the word that it is authorized, which is the last of a gain.
     package func usableKeys() throws(SecureFileError) -> AppKeys {
         guard phase == .ready else {
             throw SecureFileError(.noKeys, "AppConnect is \(isStopped ? "stopped" : "not ready yet")")
         }
-        guard case .auth(.authorized, _) = properties[.auth] else {
-            throw SecureFileError(.noKeys, "the app is not authorized")
-        }
         guard properties.availability == .available else {
-            throw SecureFileError(.noKeys, "the app's secure services are unavailable")
+            let isAuthorized = if case .auth(.authorized, _) = properties[.auth] { true } else { false }
+            throw SecureFileError(
+                .noKeys, isAuthorized ? "the app's secure services are unavailable" : "the app is not authorized")
         }
         guard let keys else { throw SecureFileError(.noKeys, "the agent of this device has given no keys") }
         return keys

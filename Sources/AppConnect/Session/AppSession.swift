@@ -75,8 +75,10 @@ package struct AppSession: Sendable {
     package var registration: Registration?
     /// What the agent has given, and not taken away.
     package var keys: AppKeys?
-    /// Seconds without use after which the agent takes the keys away; nil: it does not.
+    /// Seconds without use after which the agent takes keys of apps away; nil: it does not.
     package var autoLock: Int64?
+    /// This app's are among them.
+    package var locksItself = false
 
     /// What waits for the delegate's queue, in the order it came; of each kind of delivery the newest.
     package var inbox: [Waiting] = []
@@ -164,8 +166,8 @@ package struct AppSession: Sendable {
         owesReady = false
         // Of one that has had its ready the agent says on the next connection what it may have. Nobody would lock, meanwhile,
         // what is to lock by itself.
-        if !hasBeenReady || autoLock != nil { keys = nil }
-        autoLock = nil
+        if !hasBeenReady || locksItself { keys = nil }
+        (autoLock, locksItself) = (nil, false)
         inbox.removeAll { entry in
             switch entry {
             case .call(let call): !call.isFromApp

@@ -206,10 +206,11 @@ extension DeviceCore {
     }
 
     private mutating func tellAutoLock(_ app: AppRecord, _ process: AppProcess) {
-        let autoLock = shortestAutoLock
+        let autoLock = (after: shortestAutoLock, isOwn: autoLocks[app.id] != nil)
         guard process.autoLock != autoLock else { return }
         processes[app.id]?.autoLock = autoLock
-        batch.effects.append(.send(process.link, .autoLock(autoLock)))
+        let isOwn = autoLock.isOwn || autoLock.after == nil
+        batch.effects.append(.send(process.link, .autoLock(autoLock.after, isOwn: isOwn)))
     }
 
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {
@@ -224,11 +225,10 @@ extension DeviceCore {
         tellManaged(&app, link)
         for policy in Self.otherPolicies where app.mayBeUntold(policy) { tell(policy, &app, link) }
         guard isGain else { return }
+        tellAvailability(&app, link)
         // A gain comes last: also behind a newer value that waits for an older one to return.
         let isWaiting = Self.otherPolicies.contains { app.mayBeUntold($0) && app[$0].isBehind }
         if !isWaiting, app.mayBeUntold(.auth) { tell(.auth, &app, link) }
-        // That there are keys comes behind it, since they are no use before; that there are none waits for nothing.
-        if app.availability == .unavailable || !app[.auth].isBehind { tellAvailability(&app, link) }
     }
 
     /// All but auth, and secure services, of which an app sees the availability alone.

@@ -74,8 +74,8 @@ package struct DeviceCore: Sendable {
         var taken: Set<Int64> = []
         /// The process has the app's keys; nil where that is not known, or others have been made since.
         var hasKeys: Bool?
-        /// It knows of this time without use after which its secure services end.
-        var autoLock: Int64?
+        /// It knows of this time without use after which secure services of apps end, and whether its own do.
+        var autoLock: (after: Int64?, isOwn: Bool) = (nil, false)
     }
 
     /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.

@@ -41,6 +41,7 @@ extension AgentFrame: JSONCodable {
         var result: PasscodeResult.Kind?
         var wait: Int64?
         var left: Int64?
+        var isOwn = true
         var hasPasteboard = false
         var item = PasteboardItem.Members()
 
@@ -63,6 +64,7 @@ extension AgentFrame: JSONCodable {
             case "kept": kept = try value.integer()
             case "app": app = try value.value()
             case "shared": shared = try value.value()
+            case "own": isOwn = try value.bool()
             case "after": after = try value.integer(in: 1...JSONValue.largestInteger)
             case "result": result = try value.oneOf()
             case "wait": wait = try value.integer()
@@ -95,7 +97,7 @@ extension AgentFrame: JSONCodable {
             case "keys":
                 guard app != nil || shared != nil else { return .keys(nil) }
                 return .keys(AppKeys(app: try required(app, "app"), shared: try required(shared, "shared")))
-            case "autoLock": return .autoLock(after)
+            case "autoLock": return .autoLock(after, isOwn: isOwn)
             case "copied": return .copied(id: try required(id, "id"), try required(isOK, "ok"))
             case "pasted": return .pasted(id: try required(id, "id"), try item.item())
             case "passcodeResult":
@@ -178,9 +180,10 @@ extension AgentFrame: JSONCodable {
                 writer.member("type", "keys")
                 writer.member("app", ifPresent: keys?.app)
                 writer.member("shared", ifPresent: keys?.shared)
-            case .autoLock(let after):
+            case .autoLock(let after, let isOwn):
                 writer.member("type", "autoLock")
                 writer.member("after", ifPresent: after)
+                if !isOwn { writer.member("own", false) }
             case .copied(let id, let isOK):
                 writer.member("type", "copied")
                 writer.member("id", id)

@@ -18,8 +18,9 @@ package enum AgentFrame: Hashable, Sendable {
     case kept(Int64)
     /// The keys of this moment, at once and ahead of the word that they are available; nil: they are taken away.
     case keys(AppKeys?)
-    /// The app's secure services end after so many seconds in which nobody uses an app: it says `used`. nil: they do not.
-    case autoLock(Int64?)
+    /// Secure services end after so many seconds in which nobody uses an app: it says `used`. nil: they do not. Its own end
+    /// with the connection, too, and not those of an app that only keeps others open.
+    case autoLock(Int64?, isOwn: Bool = true)
     /// The answer to `copy`: whether it can be pasted now.
     case copied(id: Int64, Bool)
     /// The answer to `paste`; nil: there is nothing, or nothing for this app.

@@ -89,7 +89,7 @@ extension AppProcess {
             let properties = session.properties
             let isConfined = properties[.pasteboard] == .pasteboard(.secureCopy)
             let isAuthorized = if case .auth(.authorized, _) = properties[.auth] { true } else { false }
-            let hasKeys = isAuthorized && properties.availability == .available && session.keys != nil
+            let hasKeys = properties.availability == .available && session.keys != nil
             let (destination, effects): (AppSession.Destination, [AppSession.Effect])
             do {
                 (destination, effects) = try session.destination(of: content, withPasteboard: false)
@@ -148,8 +148,7 @@ extension AppProcess {
     private func refused(_ item: PasteboardItem) {
         ask { session in
             let properties = session.properties
-            let isAuthorized = if case .auth(.authorized, _) = properties[.auth] { true } else { false }
-            let hasKeys = isAuthorized && properties.availability == .available && session.keys != nil
+            let hasKeys = properties.availability == .available && session.keys != nil
             let effects = try session.refusedCopy(isSecured: item.isSecured)
             if item.isSecured, !hasKeys { world.fail(.confined, "\(name): it has no keys, and is not told so") }
             watch.blocked()
@@ -162,10 +161,8 @@ extension AppProcess {
         let copied = copying.removeValue(forKey: id) ?? nil
         if case .done(false) = answer, let copied { refused(copied) }
         guard case .pasted(let item?) = answer, item.isSecured, let session else { return }
-        let isAuthorized = if case .auth(.authorized, _) = session.properties[.auth] { true } else { false }
         let isOpen =
-            session.phase == .ready && isAuthorized && session.properties.availability == .available
-            && session.keys != nil
+            session.phase == .ready && session.properties.availability == .available && session.keys != nil
         let expected = isOpen ? machine.watch.pasteboard.encrypted.last { $0.item == item }?.content : nil
         if (try? session.content(of: item)?.encoded()) != expected {
             world.fail(.confined, "\(name) reads something else than what was copied for authorized apps")

@@ -83,11 +83,6 @@ extension Machine {
             {
                 world.fail(.whole, "\(name)/\(app.id): \(frame) was told before a loss of authorization")
             }
-            if case .deliver(_, .availability(.available)) = frame, record.authState == .authorized,
-                case .auth(let state, _)? = watch.shown[app.id]?[.auth], state != .authorized
-            {
-                world.fail(.whole, "\(name)/\(app.id): told that it may use its keys before it is authorized")
-            }
         case .refused(.inUse, _) where app.session?.registration?.launch == record.launch:
             world.fail(.continues, "\(app.name) has come back, and is refused as if it were another")
         case .welcome(_, _, let kept?, _) where kept > 0:

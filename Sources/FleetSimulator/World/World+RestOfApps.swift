@@ -124,6 +124,9 @@ extension World {
                 "\(app.name): it says that it is used for a lock after \(session.autoLock ?? 0) s, not \(autoLock ?? 0)"
             )
         }
+        if session.locksItself != (record.asksForPasscode && record.secureServices.autoLock != nil) {
+            fail(.passcodes, "\(app.name): it takes itself for an app that \(session.locksItself ? "locks" : "stays open")")
+        }
         let properties = session.properties
         let isSelfRetired = record.latch?.reason == .selfRetired
         let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged
