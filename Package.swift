@@ -70,7 +70,8 @@ let package = Package(
                 + ["_FoundationCollections", "_FoundationCShims", "swiftSynchronization"].map { .linkedLibrary($0) }),
 
         // The device
-        .target(name: "AppConnect", dependencies: ["FleetProtocol", .crypto, .logging], swiftSettings: settings),
+        .systemLibrary(name: "CLinux"),
+        .target(name: "AppConnect", dependencies: ["CLinux", "FleetProtocol", .crypto, .logging], swiftSettings: settings),
         .target(
             name: "DeviceAgent",
             dependencies: [

@@ -22,7 +22,10 @@ extension AppConnect {
             }
             let isNew = connectionEnded(problem)
             if isNew { environment.logger.debug("not connected to the agent", metadata: ["reason": "\(problem)"]) }
-            let again = clock.now + backOff.next(after: clock.now - start, spread: .random(in: 0...1))
+            // Only a change of the agent or of its configuration helps these.
+            let isRefused = [.notAllowed, .version, .invalid].contains(problem.code)
+            let pause = backOff.next(after: clock.now - start, isRefused: isRefused, spread: .random(in: 0...1))
+            let again = clock.now + pause
             while !isStopped, clock.now < again {
                 environment.wake.wait(for: nil, writing: false, atMost: again - clock.now)
             }

@@ -59,11 +59,7 @@ final class LogFile: Sendable {
     private func begin(_ state: inout State, at now: Timestamp) {
         // Two of one millisecond: the later one waits until there is another.
         let old = "\(path).\(now)"
-        if link(path, old) == 0 {
-            guard unlink(path) == 0 else { return }
-        } else if errno != ENOENT {
-            return
-        }
+        guard RawFile.isRenamed(path, toNew: old) || errno == ENOENT else { return }
         let next = Self.open(path)
         guard next >= 0 else { return }
         close(state.descriptor)

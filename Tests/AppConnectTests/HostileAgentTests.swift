@@ -140,7 +140,7 @@ struct HostileAgentTests {
         #expect(splitter.lines(in: Array("\na\n".utf8)) == [])
     }
 
-    @Test("the next try waits longer each time up to two seconds, and not at all after a connection that lasted")
+    @Test("the next try waits longer each time up to two seconds, longer when refused, and not at all after a connection that lasted")
     func backOff() {
         var backOff = BackOff()
         #expect(backOff.next(after: .seconds(60), spread: 1) == .zero)
@@ -148,6 +148,7 @@ struct HostileAgentTests {
         #expect(backOff.next(after: .zero, spread: 0) == .milliseconds(50))
         for _ in 0..<100 { _ = backOff.next(after: .zero, spread: 1) }
         #expect(backOff.next(after: .zero, spread: 1) == .seconds(2))
+        #expect(backOff.next(after: .zero, isRefused: true, spread: 1) == .seconds(30))
         #expect(backOff.next(after: .seconds(1), spread: 1) == .zero)
     }
 }

@@ -83,6 +83,17 @@ struct RequestTests {
         #expect(session.session.requests.count <= session.session.maximumRequests)
     }
 
+    @Test("in a flood costs no word that the screen is back")
+    func floodWithActivity() throws {
+        var session = try Session.ready()
+        session.receive(.activity(isActive: false))
+        let resigning = try session.mustBegin()
+        session.receive(.activity(isActive: true))
+        for _ in 0..<1_000 { _ = try session.session.request(.copy) }
+        session.finish(resigning)
+        #expect(session.run().contains(.activity(isActive: true)))
+    }
+
     @Test("in a flood costs no acknowledgement that waits with them")
     func floodBeforeWelcome() throws {
         var session = try Session.ready()

@@ -452,5 +452,19 @@ struct CertaintyTests {
         let count = device.core.state.events.count
         for _ in 0..<50 { try device.handle(.registrationRefused(mail, reason: "no")) }
         #expect(device.core.state.events.count == count + 1)
+        // Seldom, and for days.
+        try device.apply(.all, mail, .auth, .auth(.retired))
+        try device.connect()
+        try device.disconnect()
+        device.comparesStore = false
+        for _ in 0..<1_100 {
+            try device.wait(60)
+            try device.handle(.registrationRefused(mail, reason: "no"))
+        }
+        let isWipeKept = device.core.state.events.contains { event in
+            if case .event(let event) = event.body { event.kind == .wiped } else { false }
+        }
+        #expect(device.core.state.events.count == 1_000)
+        #expect(isWipeKept)
     }
 }

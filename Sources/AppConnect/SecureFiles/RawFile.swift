@@ -1,3 +1,4 @@
+internal import CLinux
 import FleetProtocol
 import Glibc
 
@@ -87,7 +88,8 @@ struct RawFile {
     /// Has room for these bytes, as zeros, or throws.
     func allocate(from start: Int64, to end: Int64) throws {
         observer?(.truncate(end))
-        let error = posix_fallocate(descriptor, off_t(start), off_t(end - start))
+        var error = EINTR
+        while error == EINTR { error = posix_fallocate(descriptor, off_t(start), off_t(end - start)) }
         guard error == 0 else {
             errno = error
             throw SecureFileError(failed: "make \(path) longer")
@@ -144,11 +146,17 @@ struct RawFile {
         if isReplacing {
             guard Glibc.rename(path, other) == 0 else { throw SecureFileError(failed: "rename \(path) to \(other)") }
         } else {
-            // A second name is not given where there is something, which a rename would replace.
-            guard link(path, other) == 0, unlink(path) == 0 else {
+            guard isRenamed(path, toNew: other) else {
                 throw SecureFileError(failed: "give \(path) the name \(other)")
             }
         }
+    }
+
+    /// False, with errno `EEXIST`, when there is something. Where the file system knows no such renaming the file has both
+    /// names for a moment, and what is put in its old place meanwhile may be taken away with that.
+    static func isRenamed(_ path: String, toNew other: String) -> Bool {
+        if fleetbus_rename_to_new(path, other) == 0 { return true }
+        return errno == EINVAL && link(path, other) == 0 && unlink(path) == 0
     }
 
     /// Makes durable what a folder lists.

@@ -108,17 +108,25 @@ struct SecureContent {
     mutating func write(_ bytes: [UInt8], at offset: Int64) throws {
         guard !bytes.isEmpty else { return }
         try check(offset, Int64(bytes.count))
-        if offset > size { try grow(to: offset) }
+        if offset > size {
+            // What is between belongs to the same change, where it is small enough for one.
+            let gap = Int(min(offset - size, Int64(SecureFormat.piece)))
+            if gap + bytes.count <= room(at: size) {
+                return try change(ArraySlice(repeating: 0, count: gap) + bytes, at: size)
+            }
+            try grow(to: offset)
+        }
         var done = 0
         while done < bytes.count {
-            // The next piece ends where a chunk does, so that no chunk is written twice.
             let begin = offset + Int64(done)
-            let room = SecureFormat.piece - Int(begin % Int64(SecureFormat.chunkSize))
-            let count = min(bytes.count - done, room)
+            let count = min(bytes.count - done, room(at: begin))
             try change(bytes[done..<done + count], at: begin)
             done += count
         }
     }
+
+    /// How much is written there in one piece, which ends where a chunk does, so that no chunk is written twice.
+    private func room(at offset: Int64) -> Int { SecureFormat.piece - Int(offset % Int64(SecureFormat.chunkSize)) }
 
     mutating func truncate(to newSize: Int64) throws {
         try check(newSize, 0)
@@ -144,8 +152,8 @@ struct SecureContent {
         let before = size
         do {
             while size < newSize {
-                let room = Int64(SecureFormat.piece) - size % Int64(SecureFormat.chunkSize)
-                try change(ArraySlice(repeating: 0, count: Int(min(newSize - size, room))), at: size)
+                let count = Int(min(newSize - size, Int64(room(at: size))))
+                try change(ArraySlice(repeating: 0, count: count), at: size)
             }
         } catch {
             try? truncate(to: before)

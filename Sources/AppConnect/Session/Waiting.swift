@@ -9,11 +9,14 @@ extension AppSession {
         case call(Call)
     }
 
-    /// Appends a call that the delegate gets when it is ready for it.
+    /// Appends a call that the delegate gets when it is ready for it. Of too many the oldest attempt goes, if there is one.
     mutating func queue(_ call: Call) {
         inbox.append(.call(call))
         let calls = inbox.indices.filter { if case .call = inbox[$0] { true } else { false } }
-        if calls.count > Self.maximumCalls, let oldest = calls.first { inbox.remove(at: oldest) }
+        if calls.count > Self.maximumCalls {
+            let attempt = calls.first { if case .call(.attempted) = inbox[$0] { true } else { false } }
+            inbox.remove(at: attempt ?? calls[0])
+        }
         effects.append(.callsWaiting)
     }
 }

@@ -129,10 +129,10 @@ package struct KeptEvent: Hashable, Sendable {
         }
     }
 
-    /// An app, or who sits at it, can cause it as often as they like.
+    /// An app, who takes itself for one, or who sits at it, can cause it as often as they like.
     var isAtWill: Bool {
         switch body {
-        case .event(let event): event.kind == .blocked || event.kind == .ready
+        case .event(let event): [.blocked, .ready, .refused].contains(event.kind)
         case .logLevel(let change): change.why == .codeRefused
         }
     }

@@ -62,7 +62,7 @@ extension KeptEvent {
     /// Written again, beside the core's own.
     var isExpectedAtWill: Bool {
         switch body {
-        case .event(let event): [.blocked, .ready].contains(event.kind)
+        case .event(let event): [.blocked, .ready, .refused].contains(event.kind)
         case .logLevel(let change): change.why == .codeRefused
         }
     }

@@ -264,6 +264,24 @@ struct SecureFileTests {
         }
     }
 
+    @Test("a move takes nothing away that is written to the old name meanwhile")
+    func movesAndWrites() async throws {
+        try await withTemporaryFolder { folder in
+            let (a, b, temporary) = (folder.path + "/a", folder.path + "/b", folder.path + "/c")
+            for number in 0..<5_000 {
+                let new = Data("new \(number)".utf8)
+                try Data([1]).write(to: URL(fileURLWithPath: a))
+                try new.write(to: URL(fileURLWithPath: temporary))
+                async let moving: Void = RawFile.rename(a, to: b, isReplacing: false)
+                async let writing: Void = RawFile.rename(temporary, to: a, isReplacing: true)
+                _ = try await (moving, writing)
+                let found = [a, b].compactMap { FileManager.default.contents(atPath: $0) }
+                try #require(found.contains(new), "\(number)")
+                try FileManager.default.removeItem(atPath: b)
+            }
+        }
+    }
+
     @Test("the key is asked for while the file is locked, and whenever it goes before the end of a call ends that call")
     func keyGoes() async throws {
         try await withTemporaryFolder { folder in
