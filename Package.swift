@@ -71,7 +71,8 @@ let package = Package(
 
         // The device
         .systemLibrary(name: "CLinux"),
-        .target(name: "AppConnect", dependencies: ["CLinux", "FleetProtocol", .crypto, .logging], swiftSettings: settings),
+        .target(
+            name: "AppConnect", dependencies: ["CLinux", "FleetProtocol", .crypto, .logging], swiftSettings: settings),
         .target(
             name: "DeviceAgent",
             dependencies: [

@@ -140,7 +140,9 @@ struct HostileAgentTests {
         #expect(splitter.lines(in: Array("\na\n".utf8)) == [])
     }
 
-    @Test("the next try waits longer each time up to two seconds, longer when refused, and not at all after a connection that lasted")
+    @Test(
+        "the next try waits longer each time, up to two seconds or thirty, and not at all after a connection that lasted"
+    )
     func backOff() {
         var backOff = BackOff()
         #expect(backOff.next(after: .seconds(60), spread: 1) == .zero)

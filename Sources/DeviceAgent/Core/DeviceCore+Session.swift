@@ -230,7 +230,8 @@ extension DeviceCore {
     /// The groups that the membership document names, if others count or are fetched, or some that count were left meanwhile.
     private var groupsToFollow: [GroupID]? {
         let groups = layers.membership
-        let isFollowed = session?.wantedGroups.map { $0 == groups }
+        let isFollowed =
+            session?.wantedGroups.map { $0 == groups }
             ?? (groups == state.groups && session?.leftGroups.isEmpty != false)
         return isFollowed ? nil : groups
     }

@@ -125,7 +125,8 @@ extension World {
             )
         }
         if session.locksItself != (record.asksForPasscode && record.secureServices.autoLock != nil) {
-            fail(.passcodes, "\(app.name): it takes itself for an app that \(session.locksItself ? "locks" : "stays open")")
+            let what = session.locksItself ? "locks by itself" : "stays open"
+            fail(.passcodes, "\(app.name): it takes itself for an app that \(what)")
         }
         let properties = session.properties
         let isSelfRetired = record.latch?.reason == .selfRetired
