@@ -60,6 +60,15 @@ extension FleetControllerCommand {
         @Option(
             help: ArgumentHelp(
                 """
+                A device that says to know of what was never changed here: that stops nothing this time. Then remove it, or \
+                enroll it anew. For several say it again.
+                """, valueName: "device"),
+            transform: { try DeviceID(checking: $0) })
+        var disregard: [DeviceID] = []
+
+        @Option(
+            help: ArgumentHelp(
+                """
                 Tell Prometheus of the fleet at http://127.0.0.1:PORT/metrics, to whoever shows the token that is in the \
                 fleet's folder, in metrics.token. Another address of loopback: [::1]:9464.
                 """, valueName: "port"),
@@ -75,7 +84,7 @@ extension FleetControllerCommand {
             var logger = Logger(label: "fleet-controller")
             logger.logLevel = logLevel
             let service = ControllerService(
-                home: home, isRestoring: restored, metricsAddress: metrics, logger: logger)
+                home: home, isRestoring: restored, disregarded: Set(disregard), metricsAddress: metrics, logger: logger)
             let group = ServiceGroup(
                 services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
             try await group.run()

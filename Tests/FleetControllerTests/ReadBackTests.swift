@@ -238,6 +238,30 @@ struct ReadBackTests {
         #expect(try restored.core.store.latest().epoch == 9_000_000_000_001)
     }
 
+    @Test("a device that is to be disregarded stops nothing, and leads no restore astray; others stop it")
+    func disregarded() throws {
+        let world = try world()
+        world.online(till, highest: Revision(epoch: 1, number: 77))
+        #expect(world.stopped?.hasSuffix("with: fleet-controller run --disregard till-1") == true)
+        for isRestoring in [true, false] {
+            let doubting = try World(
+                identity: world.identity, store: world.store, isRestoring: isRestoring, disregarded: [till])
+            doubting.retained = world.retained
+            doubting.online(till, highest: Revision(epoch: 5_000, number: 1_000_000_000_000_000))
+            doubting.connect()
+            let status = Status.fresh(till, mail, at: world.now)
+            doubting.report(status.then(.config, from: .all, 1_000_000_000_000_000, .applied))
+            #expect(doubting.stopped == nil)
+            var latest = try doubting.core.store.latest()
+            #expect(latest.epoch < 5_000_000_000_000 && latest.number < 1_000_000_000_000_000)
+            guard !isRestoring else { continue }
+            try doubting.body(.deviceRemove, #"{"device":"till-1"}"#)
+            latest.number += 2
+            doubting.online(DeviceID(unchecked: "till-2"), highest: latest)
+            #expect(doubting.stopped?.contains("--disregard till-2") == true)
+        }
+    }
+
     @Test("what a withdrawn key has signed is signed again, once, as the change that it was; what counts still is left")
     func withdrawnKey() throws {
         let world = try world()

@@ -35,7 +35,7 @@ final class World {
 
     init(
         path: String? = nil, identity other: FleetIdentity? = nil, store given: FleetStore? = nil,
-        noted: StorePosition? = nil, isRestoring: Bool = false
+        noted: StorePosition? = nil, isRestoring: Bool = false, disregarded: Set<DeviceID> = []
     ) throws {
         rootKey = try SigningKey()
         if let other {
@@ -48,7 +48,7 @@ final class World {
         store = try given ?? path.map { try FleetStore(path: $0) } ?? FleetStore()
         core = try ControllerCore(
             store: store, identity: identity, noted: noted, isRestoring: isRestoring,
-            startedAt: Self.start)
+            disregarded: disregarded, startedAt: Self.start)
     }
 
     /// Of which the first key signs, and all are trusted.

@@ -111,8 +111,11 @@ package final class BusSession: Sendable {
     /// How long the broker has to take what is said last.
     private static let patience = Duration.seconds(3)
 
-    /// Messages that are read before the core has dealt with them.
-    private static let credit = 1_000
+    /// Messages that are read before the core has dealt with them: with the size of each a bound on the memory that a
+    /// broker can fill.
+    private static let credit = 100
+    /// In bytes. Documents are much smaller; one subscription to all groups of all apps is not.
+    private static let largestPacket = 1 << 20
 
     package init(
         _ configuration: AgentConfiguration, agentVersion: String, boot: Int64, loop: EventLoop, logger: Logger,
@@ -128,6 +131,7 @@ package final class BusSession: Sendable {
         options.userName = configuration.userName
         options.password = Password(configuration.password)
         options.keepAlive = .seconds(30)
+        options.maximumPacketSize = Self.largestPacket
         options.tls = configuration.tls.map {
             ClientOptions.TLS(authorityFile: $0.authority, certificateFile: $0.certificate, keyFile: $0.key)
         }

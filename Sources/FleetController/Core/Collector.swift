@@ -17,6 +17,8 @@ struct Collector {
     let latest: Revision
     /// Whether a report of something newer is taken as it is: only while a restored controller looks around.
     let isRestoring: Bool
+    /// Devices whose word on what they know counts for nothing.
+    let disregarded: Set<DeviceID>
     let now: Timestamp
 
     /// Online presences that a hello has to answer, the newest of each device.
@@ -39,7 +41,7 @@ struct Collector {
     /// Documents that statuses follow, while a restored controller looks around: the broker may have lost them too.
     private(set) var followed: Set<Address> = []
     /// Why the controller must not go on.
-    private(set) var newer: String?
+    private(set) var newer: Newer?
     /// Whether the home should be asked which incarnations it gave out.
     private(set) var needsEnrolments = false
 
@@ -52,6 +54,12 @@ struct Collector {
     struct Loss {
         let presence: Presence
         var lost: Set<Hello.Lost> = []
+    }
+
+    /// A device's claim to know of what the store does not.
+    struct Newer {
+        let device: DeviceID
+        let text: String
     }
 
     /// Something that an operator should read in the log.
@@ -67,7 +75,7 @@ struct Collector {
 
     init(
         _ transaction: FleetStore.Transaction, _ identity: FleetIdentity, _ enrolments: [DeviceID: Int64],
-        isRestoring: Bool, now: Timestamp
+        isRestoring: Bool, disregarded: Set<DeviceID>, now: Timestamp
     ) throws {
         self.transaction = transaction
         self.identity = identity
@@ -75,6 +83,7 @@ struct Collector {
         session = try transaction.session()
         latest = try transaction.latest()
         self.isRestoring = isRestoring
+        self.disregarded = disregarded
         self.now = now
     }
 
@@ -90,11 +99,11 @@ struct Collector {
     private mutating func collect(_ presence: Presence, of name: DeviceID, isRetained: Bool) throws {
         let address = Address.presence(.device(name))
         if try isLeftover(of: name, presence.incarnation, address) { return }
-        if let told = presence.highest, presence.state == .online {
+        if let told = presence.highest, presence.state == .online, !disregarded.contains(name) {
             guard isPossible(max(told.epoch, told.number), by: name) else { return }
             highest.rise(to: told)
             if told > latest, !isRestoring {
-                newer = newer ?? "\(name) knows of revision \(told)"
+                newer = newer ?? Newer(device: name, text: "\(name) knows of revision \(told)")
                 return
             }
         }
@@ -210,15 +219,19 @@ struct Collector {
         if try isLeftover(of: name, status.order.incarnation, address) { return }
         let received = status.policies.reduce(0) { max($0, $1.received) }
         guard isPossible(received, by: name) else { return }
-        highest.number = max(highest.number, received)
-        if isRestoring, followed.count < ReadBack.limit {
+        let isBelieved = !disregarded.contains(name)
+        if isBelieved { highest.number = max(highest.number, received) }
+        if isRestoring, isBelieved, followed.count < ReadBack.limit {
             for case .desired(let layer, status.app, let aspect)? in status.policies.map(\.source) {
                 if case .device(let other) = layer, other != name { continue }
                 followed.insert(.desired(layer, status.app, aspect))
             }
         }
-        if received > latest.number, !isRestoring {
-            newer = newer ?? "the status of \(status.app) on \(name) has received revision \(received)"
+        if received > latest.number, !isRestoring, isBelieved {
+            newer =
+                newer
+                ?? Newer(
+                    device: name, text: "the status of \(status.app) on \(name) has received revision \(received)")
             return
         }
         guard

@@ -88,12 +88,12 @@ extension ControllerCore {
         guard !reports.isEmpty else { return }
         let collector = try store.transaction { transaction in
             var collector = try Collector(
-                transaction, identity, enrolments, isRestoring: isRestoring, now: turn.now)
+                transaction, identity, enrolments, isRestoring: isRestoring, disregarded: disregarded, now: turn.now)
             for report in reports { try collector.collect(report) }
             return collector
         }
         reports.removeAll(keepingCapacity: true)
-        if let newer = collector.newer { return stop(seeing: newer, &turn) }
+        if let newer = collector.newer { return stop(seeing: newer.text, by: newer.device, &turn) }
         if collector.needsEnrolments { schedule.needsEnrolments = true }
         for address in collector.leftovers { turn.publish(identity.topic(address), [], retain: true) }
         for notice in collector.notices.prefix(10) {

@@ -16,6 +16,7 @@ package struct ControllerCore: ~Copyable {
     var phase = Phase.offline
     /// Whether the store was put back from a backup, and the next connection is to find out what it has missed.
     var isRestoring: Bool
+    let disregarded: Set<DeviceID>
     /// Whether all that is stored is known to be signed with keys that count.
     var areSignaturesTrusted = false
     /// How far the store is known to have come, as it was noted beside it.
@@ -86,11 +87,12 @@ package struct ControllerCore: ~Copyable {
     /// - Parameters:
     ///   - noted: The last ``Effect/note(_:)`` of earlier runs.
     ///   - enrolments: What the home has given out: it decides whether a device that the store has as removed is.
+    ///   - disregarded: Devices whose word that they know of what the store does not counts for nothing.
     /// - Throws: ``FleetControllerError`` when the store is another fleet's, or was put back from a copy and `isRestoring`
     ///   does not say so.
     package init(
         store: FleetStore, identity: FleetIdentity, noted: StorePosition? = nil,
-        enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, startedAt: Timestamp,
+        enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, disregarded: Set<DeviceID> = [], startedAt: Timestamp,
         tombstoneLife: Int64 = 91 * 86_400, batches: Batches = Batches()
     ) throws {
         let (position, signedTime) = try store.transaction { transaction in
@@ -113,6 +115,7 @@ package struct ControllerCore: ~Copyable {
         knownReports = KnownReports(in: identity.fleetID)
         self.enrolments = enrolments
         self.isRestoring = isRestoring
+        self.disregarded = disregarded
         self.startedAt = startedAt
         self.tombstoneLife = tombstoneLife
         self.batches = batches
@@ -130,11 +133,14 @@ package struct ControllerCore: ~Copyable {
     }
 
     /// Stops since the fleet has seen what the store has not.
-    mutating func stop(seeing what: String, _ turn: inout Turn) {
+    mutating func stop(seeing what: String, by device: DeviceID? = nil, _ turn: inout Turn) {
+        let doubt = device.map {
+            ". Should \($0) not be trusted, it stops nothing with: fleet-controller run --disregard \($0)"
+        }
         stop(
             "\(what), which this controller has no memory of: its database was put back from a backup, or another"
                 + " controller has run. If this one is to be the fleet's controller, start it with:"
-                + " fleet-controller run --restored", &turn)
+                + " fleet-controller run --restored\(doubt ?? "")", &turn)
     }
 
     /// What the broker tells the fleet when a connection is gone.

@@ -21,7 +21,9 @@ actor ControllerEngine {
     nonisolated let will: Will
 
     /// - Parameter lock: Says whether there has been a database already, and how far it had come.
-    init(home: FleetHome, lock: HomeLock, isRestoring: Bool, outbox: Outbox) throws {
+    init(
+        home: FleetHome, lock: HomeLock, isRestoring: Bool, disregarded: Set<DeviceID>, outbox: Outbox
+    ) throws {
         self.home = home
         self.outbox = outbox
         usage = ProcessUsage(databasePath: home.databasePath)
@@ -36,7 +38,8 @@ actor ControllerEngine {
         core = try ControllerCore(
             store: store, identity: identity,
             noted: lock.databasePosition.flatMap { StorePosition($0) },
-            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring, startedAt: startedAt)
+            enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring,
+            disregarded: disregarded, startedAt: startedAt)
     }
 
     func connected(number: Int) {

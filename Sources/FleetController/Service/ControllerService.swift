@@ -1,5 +1,5 @@
 package import FleetHome
-import FleetProtocol
+package import FleetProtocol
 package import Logging
 import Mosquitto
 import ServiceLifecycle
@@ -11,17 +11,21 @@ import ServiceLifecycle
 package struct ControllerService: Service {
     private let home: FleetHome
     private let isRestoring: Bool
+    private let disregarded: Set<DeviceID>
     private let metricsAddress: MetricsAddress?
     private let logger: Logger
 
     /// - Parameters:
     ///   - isRestoring: Whether the database was put back from a backup: the first connection begins a new epoch.
+    ///   - disregarded: Devices whose word that the database was put back counts for nothing.
     ///   - metricsAddress: Where to tell Prometheus the controller's figures; nowhere if nil.
     package init(
-        home: FleetHome, isRestoring: Bool = false, metricsAddress: MetricsAddress? = nil, logger: Logger
+        home: FleetHome, isRestoring: Bool = false, disregarded: Set<DeviceID> = [],
+        metricsAddress: MetricsAddress? = nil, logger: Logger
     ) {
         self.home = home
         self.isRestoring = isRestoring
+        self.disregarded = disregarded
         self.metricsAddress = metricsAddress
         self.logger = logger
     }
@@ -30,7 +34,8 @@ package struct ControllerService: Service {
         let lock = try home.lock()
         defer { withExtendedLifetime(lock) {} }
         let outbox = Outbox()
-        let engine = try ControllerEngine(home: home, lock: lock, isRestoring: isRestoring, outbox: outbox)
+        let engine = try ControllerEngine(
+            home: home, lock: lock, isRestoring: isRestoring, disregarded: disregarded, outbox: outbox)
         lock.noteDatabase(at: lock.databasePosition)
         let metrics = try await metricsServer(engine)
         let loop = try EventLoop(name: "controller", gathering: .milliseconds(3))
