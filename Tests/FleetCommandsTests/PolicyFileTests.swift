@@ -55,6 +55,12 @@ struct PolicyFileTests {
         #expect(file.changes[2].value.content == .config(["server": "https://mail.example.com", "theme": "dark"]))
     }
 
+    @Test("keeps keys of a configuration that begin with a private character")
+    func privateCharacters() throws {
+        let file = try Self.read(Self.head + "  config: {\u{E000}a: \"1\", b: \"2\"}\n")
+        #expect(file.changes.map(\.value.content) == [.config(["\u{E000}a": "1", "b": "2"])])
+    }
+
     @Test("may be JSON, and hold several documents for several targets")
     func several() throws {
         let json = """

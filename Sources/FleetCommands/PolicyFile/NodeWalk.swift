@@ -4,13 +4,18 @@ import Yams
 /// Walks over YAML by a ``Shape``, makes JSON of it, and collects everything that is wrong on the way.
 struct NodeWalk {
     let file: String
+    /// Keys were hidden since they occur twice: whoever has such a key of their own has to mend that first.
+    private let hasHiddenKeys: Bool
     private(set) var mistakes: [Mistake] = []
     /// Aliases can make a small file say a lot: so much is read, and no more.
     private var budget = 200_000
 
     private var isJSON: Bool { YAMLSource.isJSON(file) }
 
-    init(file: String) { self.file = file }
+    init(file: String, hasHiddenKeys: Bool) {
+        self.file = file
+        self.hasHiddenKeys = hasHiddenKeys
+    }
 
     func place(_ node: Node) -> Mistake.Place {
         .init(file: file, line: node.mark?.line ?? 1, column: node.mark?.column ?? 1)
@@ -123,7 +128,7 @@ struct NodeWalk {
             }
             if scalar.string == "<<", scalar.style == .plain {
                 mistake(at: key, path, "merge keys (<<) are not supported")
-            } else if !YAMLSource.isHidden(scalar.string) {
+            } else if !hasHiddenKeys || !YAMLSource.isHidden(scalar.string) {
                 result.append((scalar.string, key, value))
             }
         }

@@ -48,7 +48,7 @@ struct PolicyFile {
 
     private mutating func read(_ bytes: [UInt8], name: String) -> [Mistake] {
         let source = YAMLSource(bytes, name: name)
-        var walk = NodeWalk(file: name)
+        var walk = NodeWalk(file: name, hasHiddenKeys: !source.mistakes.isEmpty)
         // An empty document between two `---`, or behind the last, is nothing to speak of.
         let roots = source.roots.filter { root in
             if case .scalar(let scalar) = root, scalar.string.isEmpty, scalar.style == .plain { return false }
