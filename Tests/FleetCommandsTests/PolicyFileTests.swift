@@ -55,6 +55,12 @@ struct PolicyFileTests {
         #expect(file.changes[2].value.content == .config(["server": "https://mail.example.com", "theme": "dark"]))
     }
 
+    @Test("may hold any number of brackets in texts")
+    func brackets() throws {
+        let lines = (0..<200).map { "    k\($0): \"[{\"  # [\n" }.joined()
+        #expect(try Self.read(Self.head + "  config:\n" + lines).changes.count == 1)
+    }
+
     @Test("keeps keys of a configuration that begin with a private character")
     func privateCharacters() throws {
         let file = try Self.read(Self.head + "  config: {\u{E000}a: \"1\", b: \"2\"}\n")
@@ -210,8 +216,13 @@ struct PolicyFileTests {
             ("a: [1\n", "2:1: not YAML: did not find expected ',' or ']' (while parsing a flow sequence in line 1)"),
             ("a: *b\n", "1:4: not YAML: found undefined alias"), ("- a\n", "1:1: expected a mapping, found a list"),
             ("a: \u{1}\n", "1:4: not YAML: control characters are not allowed"),
-            (String(repeating: "[", count: 100_000), "1:1: nested deeper than 64 levels"),
-            (String(repeating: "- ", count: 100_000), "1:1: nested deeper than 64 levels"),
+            (String(repeating: "[", count: 100_000), "1:1: nested too deeply"),
+            (String(repeating: "- ", count: 100_000), "1:1999: nested too deeply"),
+            // As deep as the parser goes.
+            (
+                String(repeating: "[", count: 990) + String(repeating: "]", count: 990),
+                "1:1: expected a mapping, found a list"
+            ), (String(repeating: "- ", count: 990) + "a\n", "1:1: expected a mapping, found a list"),
             (String(repeating: "x", count: 1_048_577), "1:1: 1048577 bytes, where at most 1048576 are allowed"),
         ])
     func noPolicy(text: String, expected: String) {

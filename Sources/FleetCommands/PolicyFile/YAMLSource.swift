@@ -7,8 +7,6 @@ struct YAMLSource {
     private(set) var mistakes: [Mistake] = []
 
     static let maximumSize = Request.maximumSize
-    /// Levels of brackets; also of `- - -`. A policy needs six.
-    private static let maximumDepth = 64
 
     init(_ bytes: [UInt8], name: String) {
         func place(_ mark: Mark) -> Mistake.Place { .init(file: name, line: mark.line, column: mark.column) }
@@ -29,14 +27,6 @@ struct YAMLSource {
             mistakes = [
                 Mistake(
                     place: .init(file: name, line: lines + 1, column: 1), message: "not UTF-8: save the file as UTF-8")
-            ]
-            return
-        }
-        if let line = Self.tooDeep(text) {
-            mistakes = [
-                Mistake(
-                    place: .init(file: name, line: line, column: 1),
-                    message: "nested deeper than \(Self.maximumDepth) levels")
             ]
             return
         }
@@ -95,36 +85,6 @@ struct YAMLSource {
         return lines.joined(separator: "\n")
     }
 
-    private enum Before { case indent, marker, text }
-
-    /// The first line that may nest too deeply; libyaml and the tree recurse, and a stack is finite.
-    private static func tooDeep(_ text: String) -> Int? {
-        var depth = 0
-        var line = 1
-        /// `- - - x` nests in one line: dashes and question marks, each with a space behind it.
-        var markers = 0
-        var indent = 0
-        /// What stands before, in this line.
-        var before = Before.indent
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\n"):
-                line += 1
-                (markers, indent, before) = (0, 0, .indent)
-                continue
-            case UInt8(ascii: " "):
-                if before == .indent, markers == 0 { indent += 1 }
-                if before == .marker { (markers, before) = (markers + 1, .indent) }
-            case UInt8(ascii: "-"), UInt8(ascii: "?"): before = before == .indent ? .marker : .text
-            case UInt8(ascii: "["), UInt8(ascii: "{"): (depth, before) = (depth + 1, .text)
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): (depth, before) = (max(0, depth - 1), .text)
-            default: before = .text
-            }
-            if depth > maximumDepth || markers > maximumDepth || indent > 1_000 { return line }
-        }
-        return nil
-    }
-
     private static func mistake(_ error: any Error, _ name: String, _ text: String) -> Mistake {
         func at(_ line: Int, _ column: Int, _ message: String) -> Mistake {
             Mistake(place: .init(file: name, line: max(1, line), column: max(1, column)), message: message)
@@ -142,6 +102,7 @@ struct YAMLSource {
             if problem.contains("expected <document start>") {
                 return at(mark.line, mark.column, "something follows the document: put a line with --- between two")
             }
+            if problem.hasPrefix("Maximum nesting level") { return at(mark.line, mark.column, "nested too deeply") }
             let around = context.map { " (\($0.text) in line \($0.mark.line))" } ?? ""
             return at(mark.line, mark.column, "\(noun): \(problem)\(around)")
         case YamlError.reader(let problem, let offset, _, _):
