@@ -927,6 +927,36 @@ struct DeviceTests {
         #expect(try warnings().isEmpty)
     }
 
+    @Test("of keys that may be on an earlier disk operators are told until the device is enrolled once more")
+    func earlierDisk() throws {
+        let world = try World()
+        world.connect()
+        func warnings() throws -> [JSONValue] {
+            try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"]?.arrayValue ?? []
+        }
+        world.online(till, boot: 500, after: 0)
+        for app in [mail, notes] { world.report(.fresh(till, app, at: world.now)) }
+        var gone = Status.fresh(till, notes, at: world.now)
+        gone.order.sequence += 1
+        gone.keys = .destroyed
+        world.report(gone)
+        // The same disk, enrolled again.
+        let apps = [mail, notes].map { Presence.App(id: $0, sdk: "1", implements: [], reported: nil) }
+        world.online(till, incarnation: 2, boot: 600, after: 500, apps: apps)
+        #expect(try warnings().isEmpty)
+        for _ in 0..<2 { world.online(till, incarnation: 3, boot: 700, after: 0, apps: apps) }
+        let expected = JSONValue.string(
+            "came back on another disk: the keys of an app (com.example.mail) may be on the one before")
+        #expect(try warnings() == [expected])
+        var status = Status.fresh(till, mail, at: world.now)
+        (status.order.incarnation, status.order.boot) = (3, 700)
+        world.report(status)
+        world.online(till, incarnation: 3, boot: 800, after: 700)
+        #expect(try warnings() == [expected])
+        world.online(till, incarnation: 4, boot: 900, after: 800)
+        #expect(try warnings().isEmpty)
+    }
+
     @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")
     func removal() throws {
         let world = try World()

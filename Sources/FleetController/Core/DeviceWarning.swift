@@ -23,6 +23,17 @@ enum DeviceWarning {
         boot > 1_000_000_000_000 ? "\(Timestamp(milliseconds: boot))" : "\(boot)"
     }
 
+    /// Nobody can say any more whether they are gone.
+    static func leftKeys(of apps: [String]) -> String {
+        "came back on another disk: the keys of \(named(apps)) may be on the one before"
+    }
+
+    /// How many there are, and the first of them.
+    static func named(_ apps: [String]) -> String {
+        let names = apps.prefix(5).joined(separator: ", ") + (apps.count > 5 ? "…" : "")
+        return "\(apps.count == 1 ? "an app" : "\(apps.count) apps") (\(names))"
+    }
+
     static func neverGivenOut(_ incarnation: Int64) -> String {
         "speaks as incarnation \(incarnation), which was never given out: a cloned image, or a registry restored from a"
             + " backup"

@@ -118,10 +118,9 @@ struct ChangeOutcome {
             in: identity.fleetID, app: nil, device: name, after: 0, limit: Presence.maximumApps
         ).map(\.status).filter { $0.keys == .present }.map(\.app.text).sorted()
         if !holding.isEmpty {
-            let names = holding.prefix(5).joined(separator: ", ") + (holding.count > 5 ? "…" : "")
             change.warn(
-                "\(name) had the keys of \(holding.count == 1 ? "an app" : "\(holding.count) apps") (\(names)), and is told nothing"
-                    + " any more: what must be known to be gone is retired before its device is removed")
+                "\(name) had the keys of \(DeviceWarning.named(holding)), and is told nothing any more: what must be known to"
+                    + " be gone is retired before its device is removed")
         }
         for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }

@@ -24,10 +24,14 @@ extension Machine {
             world.fail(.forward, "\(name) starts, and would take \(address.path) from before \(floor)")
         }
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
+        // What names it as authorized says less at once.
+        let isWiped = disk.state.apps.values.contains(where: \.isWipeDue)
+        let lists: Set<Policy> = isWiped ? [.openIn, .openFrom, .dragAndDrop] : []
         for was in disk.state.apps.values {
             let id = was.id
             guard let now = core.state.apps[id], !isLimited, !was.isWipeDue else { continue }
-            for policy in Policy.allCases where policy != .logLevel && was[policy].value != now[policy].value {
+            for policy in Policy.allCases
+            where policy != .logLevel && !lists.contains(policy) && was[policy].value != now[policy].value {
                 world.fail(
                     .continues,
                     "\(name)/\(id): at the agent's start \(policy.rawValue) went from \(was[policy].value) to"

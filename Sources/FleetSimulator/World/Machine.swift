@@ -16,6 +16,8 @@ final class Machine: BusClient {
     var wasPutBack = false
     /// From this incarnation on it is one alone.
     var oneSince: Int64 = 1
+    /// Its incarnation began on another disk than the one before.
+    var isReplaced = false
     /// It was taken out of the fleet, and has not been enrolled again.
     var isRemoved = false
     /// The controller is still to be told of it.
