@@ -187,17 +187,7 @@ struct CommandTests {
                 at: fixture.temporaryFolder().path + "/home", fleet: FleetID(unchecked: "demo"), host: "localhost",
                 port: port, brokerUser: "root")
             // Somebody who hangs up on everybody.
-            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-            let isBound = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-                }
-            }
-            try #require(isBound && listen(listener, 8) == 0)
+            let listener = try TestSupport.listener(on: port)
             let (calls, call) = AsyncStream.makeStream(of: Int32.self)
             Thread.detachNewThread {
                 while true {

@@ -11,17 +11,8 @@ struct RawBroker {
 
     init() throws {
         port = try freePort()
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        let isBound = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isBound, listen(listener, 8) == 0 else { throw TestFailure("no listener on port \(port)") }
+        listener = try TestSupport.listener(on: port)
+        _ = fcntl(listener, F_SETFL, O_NONBLOCK)
     }
 
     func close() { Glibc.close(listener) }

@@ -27,6 +27,21 @@ package func accepts(port: UInt16) -> Bool {
     }
 }
 
+/// A socket that listens on the port of the loopback interface; whoever asked for it closes it.
+package func listener(on port: UInt16) throws -> Int32 {
+    var listener: Int32 = -1
+    let listens = withLoopbackSocket(port) { descriptor, address in
+        guard bind(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0, listen(descriptor, 8) == 0
+        else {
+            return false
+        }
+        listener = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        return listener >= 0
+    }
+    guard listens else { throw TestFailure("nobody can listen on port \(port)") }
+    return listener
+}
+
 private func withLoopbackSocket(_ port: UInt16, _ body: (Int32, UnsafePointer<sockaddr>) -> Bool) -> Bool {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return false }

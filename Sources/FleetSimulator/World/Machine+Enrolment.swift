@@ -29,7 +29,7 @@ extension Machine {
     func enroll(_ floors: Floors) {
         guard let enrolment else { return }
         world.say(name, enrolment == .replaced ? "is replaced by a new device" : "is enrolled again")
-        isReplaced = enrolment == .replaced
+        if enrolment == .replaced { isReplaced = true }
         self.enrolment = nil
         isRemoved = false
         isEnrolmentKnown = world.controller.isSteady

@@ -16,7 +16,7 @@ final class Machine: BusClient {
     var wasPutBack = false
     /// From this incarnation on it is one alone.
     var oneSince: Int64 = 1
-    /// Its incarnation began on another disk than the one before.
+    /// It has another disk than it began with; which incarnation was the first to be heard from there is not known here.
     var isReplaced = false
     /// It was taken out of the fleet, and has not been enrolled again.
     var isRemoved = false
