@@ -97,9 +97,13 @@ struct RenderingTests {
     }
 
     @Test("JSON is indented, and escapes control characters")
-    func json() {
+    func json() throws {
         let value = JSONValue.object(["a": ["x\u{7F}", .object([])], "b": []])
         #expect(value.prettyLines == ["{", #"  "a": ["#, #"    "x\u007f","#, "    {}", "  ],", #"  "b": []"#, "}"])
+        let moving = JSONValue.object([.init("a\u{202E}", .string("é\u{9B}2J"))])
+        #expect(moving.prettyLines == ["{", #"  "a\u202e": "é\u009b2J""#, "}"])
+        #expect(moving.lineText == #"{"a\u202e":"é\u009b2J"}"#)
+        #expect(try moving.yamlLines == [#""a\u202e": "é\x9B2J""#])
     }
 
     @Test("progress sums up, and waits for those who are online")

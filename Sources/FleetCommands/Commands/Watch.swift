@@ -71,7 +71,7 @@ struct Watch: AsyncParsableCommand {
             let shown = entries.filter { entry in
                 (device == nil || entry.device == device?.text) && (app == nil || entry.app == app?.text)
             }
-            try Terminal.print(shown.map { output.output == .json ? $0.value.jsonText : $0.line })
+            try Terminal.print(shown.map { output.output == .json ? $0.value.lineText : $0.line })
         }
     }
 }

@@ -22,20 +22,34 @@ extension JSONValue {
             lines.append(indent + prefix + "{")
             for (index, member) in members.enumerated() {
                 member.value.appendPretty(
-                    to: &lines, prefix: JSONValue.string(member.name).jsonText + ": ", indent: indent + "  ",
+                    to: &lines, prefix: JSONValue.string(member.name).lineText + ": ", indent: indent + "  ",
                     suffix: index < members.count - 1 ? "," : "")
             }
             lines.append(indent + "}" + suffix)
         case .null, .bool, .integer, .double, .string, .array, .object:
-            lines.append(indent + prefix + jsonText + suffix)
+            lines.append(indent + prefix + lineText + suffix)
         }
+    }
+
+    /// The value as JSON on one line.
+    var lineText: String { Self.escapingControls(jsonText) }
+
+    /// Outside of quoted texts there are none.
+    private static func escapingControls(_ line: String) -> String {
+        guard line.unicodeScalars.contains(where: Text.isControl) else { return line }
+        return line.unicodeScalars.map { scalar in
+            guard Text.isControl(scalar) else { return String(scalar) }
+            let hex = String(scalar.value, radix: 16)
+            return "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+        }.joined()
     }
 
     /// The value as YAML; texts that YAML would read as something else are quoted.
     var yamlLines: [String] {
         get throws {
             try Yams.serialize(node: node, indent: 2, width: -1, allowUnicode: true)
-                .split(separator: "\n", omittingEmptySubsequences: false).map(String.init).dropLast()
+                .split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+                .map { Self.escapingControls(String($0)) }
         }
     }
 
