@@ -4,7 +4,8 @@
 
 long syscall(long number, ...);
 
-// Gives a file another name, unless something has that name. 0, or -1 and errno: EINVAL where the file system cannot.
+// Gives a file another name, unless something has that name. 0, or -1 and errno: EINVAL where the file system cannot,
+// ENOSYS where the kernel cannot.
 static inline int fleetbus_rename_to_new(const char *path, const char *other) {
     const int here = -100;  // AT_FDCWD
     return (int)syscall(SYS_renameat2, here, path, here, other, RENAME_NOREPLACE);

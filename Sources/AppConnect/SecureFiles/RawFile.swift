@@ -156,7 +156,7 @@ struct RawFile {
     /// names for a moment, and what is put in its old place meanwhile may be taken away with that.
     static func isRenamed(_ path: String, toNew other: String) -> Bool {
         if fleetbus_rename_to_new(path, other) == 0 { return true }
-        return errno == EINVAL && link(path, other) == 0 && unlink(path) == 0
+        return [EINVAL, ENOSYS].contains(errno) && link(path, other) == 0 && unlink(path) == 0
     }
 
     /// Makes durable what a folder lists.

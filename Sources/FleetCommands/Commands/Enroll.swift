@@ -60,8 +60,8 @@ struct EnrollDevice: AsyncParsableCommand {
         for (device, apps) in holding.sorted(by: { $0.key < $1.key }) {
             Terminal.note(
                 "warning: \(device) had \(Controller.keys(of: apps)). Should it come back without them, on another disk, these are"
-                    + " counted no more (`fleetctl get devices` names them then): what must be known to be gone is retired before (`fleetctl apply --wait`)"
-            )
+                    + " counted no more (`fleetctl get devices` names them then): what must be known to be gone is retired"
+                    + " before (`fleetctl apply --wait`)")
         }
         try output.show(try Self.report(enrolments, home))
     }
