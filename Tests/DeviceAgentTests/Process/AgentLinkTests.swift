@@ -146,11 +146,12 @@ struct AgentLinkTests {
             let silent = try (0..<300).map { _ in try LinkClient(agent.socket) }
             let late = try LinkClient(agent.socket)
             late.register(notes)
+            // Before its own time to say something is over.
+            silent[299].register(AppID(unchecked: "com.example.pay"))
             #expect(try await isWelcome(late))
+            #expect(try await isWelcome(silent[299]))
             #expect(try await refusal(silent[0]) == .invalid)
             #expect(try await refusal(silent[200]) == .invalid)
-            silent[299].register(AppID(unchecked: "com.example.pay"))
-            #expect(try await isWelcome(silent[299]))
             good.send(Array("{}\n".utf8))
             #expect(try await refusal(good) == .invalid, "it is still there, and heard")
         }
