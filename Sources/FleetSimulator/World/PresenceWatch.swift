@@ -21,7 +21,7 @@ struct PresenceWatch {
     private(set) var isNew = false
     /// The newest start that each device has announced.
     private var newest: [DeviceID: ReportOrder] = [:]
-    /// The newest that it has said itself, on this connection, and the newest of which there is a report.
+    /// The newest that it has said itself, on this connection, and the newest of which there is a report, or a will.
     private var spokenStarts: [DeviceID: ReportOrder] = [:]
     private var reported: [DeviceID: ReportOrder] = [:]
     /// Devices that came back from before their newest start, or have gone on from before it, in the messages of this moment:
@@ -46,7 +46,7 @@ struct PresenceWatch {
                 announced[device] = said
                 let last = newest[device] ?? said.start
                 newest[device] = max(last, said.start)
-                // Behind a status of a later start what was announced before is forgotten.
+                // Behind a status, or the will, of a later start what was announced before is forgotten.
                 if let known = spokenStarts[device], reported[device] ?? known <= known, said.isBranch(behind: known) {
                     doubled[device] = last
                 }
@@ -62,8 +62,9 @@ struct PresenceWatch {
                 }
             case .offline:
                 if announced[device]?.connection == said.connection { announced[device] = nil }
-                guard let known = present[device] else { return }
                 let start = said.start
+                reported[device] = max(reported[device] ?? start, start)
+                guard let known = present[device] else { return }
                 if known.connection == said.connection {
                     present[device] = nil
                     // Its next start may have spoken already: statuses overtake presences.
