@@ -103,7 +103,7 @@ struct Collector {
             guard isPossible(max(told.epoch, told.number), by: name) else { return }
             highest.rise(to: told)
             if told > latest, !isRestoring {
-                newer = newer ?? Newer(device: name, text: "\(name) knows of revision \(told)")
+                note(newer: "\(name) knows of revision \(told)", by: name)
                 return
             }
         }
@@ -239,10 +239,7 @@ struct Collector {
             }
         }
         if received > latest.number, !isRestoring, isBelieved {
-            newer =
-                newer
-                ?? Newer(
-                    device: name, text: "the status of \(status.app) on \(name) has received revision \(received)")
+            note(newer: "the status of \(status.app) on \(name) has received revision \(received)", by: name)
             return
         }
         guard
@@ -296,6 +293,10 @@ struct Collector {
                     device: header.device,
                     text: "lost events \(range.lowerBound) to \(range.upperBound) of boot \(header.boot)"))
         }
+    }
+
+    private mutating func note(newer text: String, by device: DeviceID) {
+        if newer == nil { newer = Newer(device: device, text: text) }
     }
 
     private mutating func isPossible(_ revision: Int64, by device: DeviceID) -> Bool {
