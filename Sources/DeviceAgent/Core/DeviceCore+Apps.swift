@@ -206,11 +206,12 @@ extension DeviceCore {
     }
 
     private mutating func tellAutoLock(_ app: AppRecord, _ process: AppProcess) {
-        let autoLock = (after: shortestAutoLock, isOwn: autoLocks[app.id] != nil)
+        let after = shortestAutoLock
+        // What is not said of an app is that others lock, and it does not.
+        let autoLock = (after: after, isOwn: after == nil || autoLocks[app.id] != nil)
         guard process.autoLock != autoLock else { return }
         processes[app.id]?.autoLock = autoLock
-        let isOwn = autoLock.isOwn || autoLock.after == nil
-        batch.effects.append(.send(process.link, .autoLock(autoLock.after, isOwn: isOwn)))
+        batch.effects.append(.send(process.link, .autoLock(autoLock.after, isOwn: autoLock.isOwn)))
     }
 
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {

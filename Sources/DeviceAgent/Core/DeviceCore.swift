@@ -75,7 +75,7 @@ package struct DeviceCore: Sendable {
         /// The process has the app's keys; nil where that is not known, or others have been made since.
         var hasKeys: Bool?
         /// It knows of this time without use after which secure services of apps end, and whether its own do.
-        var autoLock: (after: Int64?, isOwn: Bool) = (nil, false)
+        var autoLock: (after: Int64?, isOwn: Bool) = (nil, true)
     }
 
     /// Uncovered events are sent again after this time without an answer, in milliseconds of running time.

@@ -114,7 +114,7 @@ package final class BusSession: Sendable {
     /// Messages that are read before the core has dealt with them: with the size of each a bound on the memory that a
     /// broker can fill.
     private static let credit = 100
-    /// In bytes. Documents are much smaller; one subscription to all groups of all apps is not.
+    /// In bytes. Documents are much smaller; one subscription to 64 groups for each of 64 apps has up to 700 KiB.
     private static let largestPacket = 1 << 20
 
     package init(

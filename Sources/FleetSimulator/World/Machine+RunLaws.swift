@@ -24,14 +24,14 @@ extension Machine {
             world.fail(.forward, "\(name) starts, and would take \(address.path) from before \(floor)")
         }
         let isLimited = core.state.apps.values.contains { $0.authReason == .outOfContact }
-        // What names it as authorized says less at once.
-        let isWiped = disk.state.apps.values.contains(where: \.isWipeDue)
-        let lists: Set<Policy> = isWiped ? [.openIn, .openFrom, .dragAndDrop] : []
+        let wiped = Set(disk.state.apps.values.filter(\.isWipeDue).map(\.id))
         for was in disk.state.apps.values {
             let id = was.id
             guard let now = core.state.apps[id], !isLimited, !was.isWipeDue else { continue }
             for policy in Policy.allCases
-            where policy != .logLevel && !lists.contains(policy) && was[policy].value != now[policy].value {
+            where policy != .logLevel && was[policy].value != now[policy].value
+                && was[policy].value.naming(noneOf: wiped) != now[policy].value
+            {
                 world.fail(
                     .continues,
                     "\(name)/\(id): at the agent's start \(policy.rawValue) went from \(was[policy].value) to"
@@ -62,5 +62,18 @@ extension Machine {
             world.fail(.keys, "\(name)/\(app): it has other keys than before")
         }
         watch.keys[app] = disk.keys[app]
+    }
+}
+
+extension PolicyValue {
+    /// What it says when these are authorized apps no more.
+    fileprivate func naming(noneOf gone: Set<AppID>) -> PolicyValue {
+        func others(_ apps: [AppID]) -> [AppID] { apps.filter { !gone.contains($0) } }
+        return switch self {
+        case .openIn(let policy, let apps): .openIn(policy, whitelist: others(apps))
+        case .openFrom(let policy, let apps): .openFrom(policy, whitelist: others(apps))
+        case .dragAndDrop(let policy, let apps): .dragAndDrop(policy, apps: others(apps))
+        default: self
+        }
     }
 }
