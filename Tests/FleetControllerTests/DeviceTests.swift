@@ -904,6 +904,40 @@ struct DeviceTests {
         #expect(try world.store.device(till)?.enrolled == 3)
     }
 
+    @Test("also where what was heard last is the status of the later start alone, or that it has left")
+    func earlierBranchHidden() throws {
+        for isWill in [false, true] {
+            let world = try World()
+            world.connect()
+            world.online(till, boot: 100, after: 0)
+            world.online(till, boot: 200, after: 100)
+            if isWill {
+                world.offline(till, boot: 300, connection: .random(), isRetained: true)
+                world.report(.fresh(till, mail, boot: 300, at: world.now), isRetained: true)
+            } else {
+                world.report(.fresh(till, mail, boot: 300, at: world.now))
+            }
+            world.online(till, boot: 300, after: 100)
+            let warning = "goes on from boot 100, where 200 was the last: a cloned or restored image"
+            #expect(try warnings(world) == [.string(warning)])
+        }
+    }
+
+    @Test("a presence that the status of its next start has overtaken is no copy's")
+    func overtakenPresence() throws {
+        let world = try World()
+        world.connect()
+        world.online(till, boot: 100, after: 0)
+        world.report(.fresh(till, mail, boot: 300, at: world.now))
+        world.online(till, boot: 200, after: 100)
+        world.online(till, boot: 300, after: 200)
+        #expect(try warnings(world).isEmpty)
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2, boot: 250, after: 120)
+        world.online(till, incarnation: 2, boot: 350, after: 250)
+        #expect(try warnings(world).isEmpty, "another incarnation begins anew")
+    }
+
     @Test("a device that the home does not have any more is a warning, as after a backup from before its removal")
     func notEnrolled() throws {
         let world = try World()

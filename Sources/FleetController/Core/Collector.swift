@@ -129,6 +129,7 @@ struct Collector {
         }
         try checkBranch(presence, &device)
         advance(&device, presence.incarnation, presence.boot)
+        if presence.incarnation == device.incarnation { device.announced = max(device.announced, presence.boot) }
         let isNewConnection = device.connection != presence.connection
         if !isRetained, !device.isReplaced {
             if isNewConnection || !device.wasOnline { device.since = now }
@@ -151,9 +152,9 @@ struct Collector {
     private mutating func checkBranch(_ presence: Presence, _ device: inout DeviceRow) throws {
         let isFirst = device.agent == nil || device.boot < presence.boot
         guard let previous = presence.previousBoot, isFirst, presence.incarnation == device.incarnation else { return }
-        // Behind this start's own reports, its events are what is left of the one before.
-        let reported = device.boot < presence.boot ? device.boot : 0
-        let last = max(try transaction.lastBoot(of: device, before: presence.boot), reported)
+        // Behind this start's own reports, what is left of the one before is that it was there, and its events.
+        let heard = [device.boot, device.announced].filter { $0 < presence.boot }.max() ?? 0
+        let last = max(try transaction.lastBoot(of: device, before: presence.boot), heard)
         guard previous < last else { return }
         warn(&device, DeviceWarning.wentOn(from: previous, past: last))
     }
@@ -352,7 +353,10 @@ struct Collector {
 
     private mutating func advance(_ device: inout DeviceRow, _ incarnation: Int64, _ boot: Int64) {
         guard !isBefore(incarnation, boot, device) else { return }
-        if incarnation > device.incarnation { device.warning = nil }
+        if incarnation > device.incarnation {
+            device.warning = nil
+            device.announced = 0
+        }
         if (incarnation, boot) > (device.incarnation, device.boot) { device.agent = nil }
         device.incarnation = incarnation
         device.boot = boot

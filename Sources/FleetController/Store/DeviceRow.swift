@@ -8,6 +8,8 @@ struct DeviceRow: Hashable, Sendable {
     var enrolled: Int64?
     var incarnation: Int64
     var boot: Int64
+    /// The last boot of this incarnation that has told of itself in a presence; 0 before the first.
+    var announced: Int64 = 0
     /// `devices.state`, which ``Connectivity`` reads.
     var state: Int64
     /// The last connection that was online.

@@ -31,6 +31,14 @@ enum Schema {
                     ON events (stored_at, device, incarnation, boot, number, kind, app)
                     """)
         }
+        // Of what start, of the present incarnation, the last presence has told: reports of later ones may come before theirs.
+        migrator.registerMigration("7 announced starts") {
+            try $0.execute(
+                sql: """
+                    ALTER TABLE devices ADD COLUMN announced INTEGER NOT NULL DEFAULT 0;
+                    UPDATE devices SET announced = boot WHERE agent IS NOT NULL;
+                    """)
+        }
         return migrator
     }
 

@@ -3,7 +3,7 @@ import GRDB
 
 extension FleetStore.Transaction {
     private static let selectDevice =
-        "SELECT id, name, enrolled, incarnation, boot, state, connection, since, agent, warning FROM devices"
+        "SELECT id, name, enrolled, incarnation, boot, announced, state, connection, since, agent, warning FROM devices"
 
     func device(_ name: DeviceID) throws -> DeviceRow? {
         if let known = cache.devices[name] { return known }
@@ -29,12 +29,12 @@ extension FleetStore.Transaction {
     func update(_ device: DeviceRow) throws {
         try run(
             """
-            UPDATE devices SET enrolled = ?, incarnation = ?, boot = ?, state = ?, connection = ?, since = ?, agent = ?,
-                warning = ? WHERE id = ?
+            UPDATE devices SET enrolled = ?, incarnation = ?, boot = ?, announced = ?, state = ?, connection = ?, since = ?,
+                agent = ?, warning = ? WHERE id = ?
             """,
             [
-                device.enrolled, device.incarnation, device.boot, device.state, device.connection?.text,
-                device.since?.milliseconds, device.agent, device.warning, device.id,
+                device.enrolled, device.incarnation, device.boot, device.announced, device.state,
+                device.connection?.text, device.since?.milliseconds, device.agent, device.warning, device.id,
             ])
         cache.devices[device.name] = device
     }
@@ -94,8 +94,8 @@ extension FleetStore.Transaction {
     private static func device(_ row: Row) -> DeviceRow? {
         guard let name = DeviceID(row[1] as String) else { return nil }
         return DeviceRow(
-            id: row[0], name: name, enrolled: row[2], incarnation: row[3], boot: row[4], state: row[5],
-            connection: (row[6] as String?).flatMap { RandomID($0) },
-            since: (row[7] as Int64?).map { Timestamp(milliseconds: $0) }, agent: row[8], warning: row[9])
+            id: row[0], name: name, enrolled: row[2], incarnation: row[3], boot: row[4], announced: row[5],
+            state: row[6], connection: (row[7] as String?).flatMap { RandomID($0) },
+            since: (row[8] as Int64?).map { Timestamp(milliseconds: $0) }, agent: row[9], warning: row[10])
     }
 }

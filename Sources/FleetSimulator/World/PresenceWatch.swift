@@ -21,9 +21,8 @@ struct PresenceWatch {
     private(set) var isNew = false
     /// The newest start that each device has announced.
     private var newest: [DeviceID: ReportOrder] = [:]
-    /// The newest that it has said itself, on this connection, and the newest of which there is a report, or a will.
+    /// The newest that it has said itself, on this connection.
     private var spokenStarts: [DeviceID: ReportOrder] = [:]
-    private var reported: [DeviceID: ReportOrder] = [:]
     /// Devices that came back from before their newest start, or have gone on from before it, in the messages of this moment:
     /// two run, or one was put back.
     private(set) var doubled: [DeviceID: ReportOrder] = [:]
@@ -46,10 +45,7 @@ struct PresenceWatch {
                 announced[device] = said
                 let last = newest[device] ?? said.start
                 newest[device] = max(last, said.start)
-                // Behind a status, or the will, of a later start what was announced before is forgotten.
-                if let known = spokenStarts[device], reported[device] ?? known <= known, said.isBranch(behind: known) {
-                    doubled[device] = last
-                }
+                if let known = spokenStarts[device], said.isBranch(behind: known) { doubled[device] = last }
                 guard !isRetained else { return }
                 // A status of a still later start, which has not announced itself, says nothing of a copy.
                 if said.start < last, starts[device] ?? last <= last { doubled[device] = last }
@@ -63,7 +59,6 @@ struct PresenceWatch {
             case .offline:
                 if announced[device]?.connection == said.connection { announced[device] = nil }
                 let start = said.start
-                reported[device] = max(reported[device] ?? start, start)
                 guard let known = present[device] else { return }
                 if known.connection == said.connection {
                     present[device] = nil
@@ -82,7 +77,6 @@ struct PresenceWatch {
                 let boot = Machine.number("boot", in: payload)
             else { return }
             let start = ReportOrder(incarnation: incarnation, boot: boot, sequence: 0)
-            reported[device] = max(reported[device] ?? start, start)
             guard !isRetained else { return }
             // A copy's status says nothing of who is there; events of earlier starts are this one's to tell.
             let last = [starts[device], newest[device]].compactMap(\.self).max()
