@@ -81,6 +81,34 @@ struct CommandTests {
         }
     }
 
+    @Test("whoever removes a device that somebody enrols again meanwhile is told that it is there")
+    func removedAndBack() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let till = DeviceID(unchecked: "till-1")
+            let (home, path) = (fleet.home, fleet.folder.path)
+            @Sendable func enroll(_ folder: String) throws {
+                let enrolment = FleetHome.Enrolment(device: till, folder: path + folder, floors: nil)
+                try home.enroll([enrolment], floors: Floors(trust: home.trust()))
+            }
+            try enroll("/till-1")
+            let controller = try await fleet.controller { _, _ in
+                do {
+                    try enroll("/again")
+                    return .failure(.init(.conflict, "it was enrolled again"))
+                } catch {
+                    return .failure(.init(.invalid, "\(error)"))
+                }
+            }
+            let refused = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(refused.status == 3, "\(refused)")
+            let said = "fleetctl: refused: it was enrolled again\ntill-1 was enrolled again meanwhile: repeat this"
+            #expect(refused.errors.hasPrefix(said), "\(refused)")
+            #expect(try home.incarnation(of: till) == 2)
+            #expect(controller.asked.count == 1)
+        }
+    }
+
     @Test("a device that has keys of apps is not removed, nor one of which nobody knows, unless they may stay there")
     func removeWithKeys() async throws {
         try await withFixture { fixture in
@@ -576,21 +604,24 @@ struct CommandTests {
         }
     }
 
-    @Test("of events the newest come, until there are enough, and whoever sees less than there is is told so")
-    func events() async throws {
+    @Test(
+        "of events and changes the newest come, until there are enough, and whoever sees less than there is is told so",
+        arguments: [Verb.events, .history])
+    func newest(_ verb: Verb) async throws {
         try await withFixture { fixture in
             let fleet = try await CommandFleet.start(fixture)
             _ = try await fleet.controller { asked, _ in
-                guard asked.verb == .events, let request = try? ListRequest(json: asked.body.json, limit: 1_000) else {
-                    return .failure(.init(.invalid, "events alone"))
+                guard asked.verb == verb, let request = try? ListRequest(json: asked.body.json, limit: 1_000) else {
+                    return .failure(.init(.invalid, "\(verb) alone"))
                 }
                 // A page may be empty: what is asked for is further on.
                 let first = request.page.flatMap { Int64($0) } ?? 0
                 let rows = first == 0 ? [] : (first..<first + 3).map { JSONValue.object(["number": .integer($0)]) }
-                return .success(.object(["events": .array(rows)]), next: first < 10 ? "\(first + 3)" : nil)
+                let rest = first < 10 ? "\(first + 3)" : nil
+                return .success(.object([JSONValue.Member(verb.rawValue, .array(rows))]), next: rest)
             }
             func numbers(_ limit: Int) async throws -> (numbers: [Int64?], errors: String) {
-                let result = try await fleet.fleetctl(["get", "events", "-o", "json", "--limit", "\(limit)"])
+                let result = try await fleet.fleetctl(["get", verb.rawValue, "-o", "json", "--limit", "\(limit)"])
                 #expect(result.status == 0)
                 let rows = try JSONValue(json: Array(result.output.utf8), limit: 10_000).arrayValue
                 return (rows?.map { $0["number"]?.integerValue } ?? [], result.errors)
@@ -600,10 +631,9 @@ struct CommandTests {
             #expect(four.errors == "note: the newest 4 are shown; --limit shows more\n")
             let all = try await numbers(12)
             #expect(all.numbers == Array(3...14) && all.errors == "")
-            for wrong in [
-                ["--limit", "0"], ["--limit", "\(Int.max)"], ["--since", "yesterday"], ["--kind", "exploded"],
-            ] {
-                let result = try await fleet.fleetctl(["get", "events"] + wrong)
+            let ofEvents = [["--since", "yesterday"], ["--kind", "exploded"]]
+            for wrong in [["--limit", "0"], ["--limit", "\(Int.max)"]] + (verb == .events ? ofEvents : []) {
+                let result = try await fleet.fleetctl(["get", verb.rawValue] + wrong)
                 #expect(result.status == 64 && result.errors.contains(wrong[0]), "\(result)")
             }
         }

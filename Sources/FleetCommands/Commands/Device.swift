@@ -42,9 +42,13 @@ struct DeviceRemove: AsyncParsableCommand {
         do {
             Warnings.show(in: try await fleet.reach { try await $0.ask(.deviceRemove, request) })
         } catch let error as CommandError where incarnation != nil || error.status == .unreachable {
+            let isBack = try home.incarnation(of: id) != nil
             throw CommandError(
                 error.status == .refused ? .notConverged : error.status,
-                "\(error)\n\(id) can connect no more, but what it reported is still shown: repeat this command later.")
+                "\(error)\n"
+                    + (isBack
+                        ? "\(id) was enrolled again meanwhile: repeat this command if it is to go."
+                        : "\(id) can connect no more, but what it reported is still shown: repeat this command later."))
         }
         // The controller has answered, so a broker does run: where this command cannot see it.
         if reload == .notRunning {

@@ -26,6 +26,18 @@ struct TargetOptions: ParsableArguments {
     var target: Layer?
 }
 
+/// How much of a list that begins with the newest.
+struct LimitOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("At most so many, the newest.", valueName: "number"))
+    var limit: Int?
+
+    func validate() throws {
+        if let limit, !(1...1_000_000_000).contains(limit) {
+            throw ValidationError("--limit \(limit): expected 1 to 1000000000")
+        }
+    }
+}
+
 extension FleetOptions {
     /// Asks for a list. When there is nothing on it, whoever asked for something by name is told so.
     fileprivate func list(
@@ -44,6 +56,16 @@ extension FleetOptions {
             Terminal.note("note: \(what)\(whose)\(since)")
         }
         return found
+    }
+
+    /// Asks for the first rows of a list that begins with the newest, or for all, and says when there are more.
+    fileprivate func newest(
+        _ limit: Int?, _ verb: Verb, _ request: ListRequest, orNote what: String
+    ) async throws -> [JSONValue] {
+        guard let limit else { return try await list(verb, request, orNote: what) }
+        let found = try await list(verb, request, atMost: limit + 1, orNote: what)
+        if found.count > limit { Terminal.note("note: the newest \(limit) are shown; --limit shows more") }
+        return Array(found.prefix(limit))
     }
 }
 
@@ -221,16 +243,24 @@ struct GetPolicies: AsyncParsableCommand {
 
 struct GetHistory: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "history", abstract: "Lists who changed what, when and why.")
+        commandName: "history",
+        abstract: "Lists who changed what, when and why; the newest first.",
+        discussion: """
+            EXAMPLES
+              fleetctl get history --app com.example.mail --target device/till-1
+              fleetctl get history --limit 20
+            """)
 
     @OptionGroup var app: AppOptions
     @OptionGroup var target: TargetOptions
+    @OptionGroup var newest: LimitOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let request = ListRequest(app: app.app, layer: target.target)
-        try output.show(Self.report(try await fleet.list(.history, request, orNote: "nothing was changed")))
+        try output.show(
+            Self.report(try await fleet.newest(newest.limit, .history, request, orNote: "nothing was changed")))
     }
 
     static func report(_ changes: [JSONValue]) -> Report {
@@ -259,13 +289,16 @@ struct GetEvents: AsyncParsableCommand {
             wiped (its keys were destroyed), locked and unlocked (its secure services), refused (another process called \
             itself so), logLevel (its log level changed, or a code was refused), unknown (of a newer agent). AT is the \
             device's clock, STORED the controller's: a device that was offline tells of it later. An event is kept \
-            until its device is removed from the fleet.
+            until its device is removed from the fleet. Without --limit the newest 100 are shown.
 
             EXAMPLES
               fleetctl get events --kind wiped --since 7d
               fleetctl get events --device till-1 --app com.example.mail --limit 1000
               fleetctl get events --kind blocked -o json | jq -r '.[].target'
             """)
+
+    /// How many are shown where nothing else is asked for.
+    private static let limit = 100
 
     /// A moment, or how long ago it is.
     struct Moment: ExpressibleByArgument {
@@ -289,22 +322,15 @@ struct GetEvents: AsyncParsableCommand {
         help: ArgumentHelp(
             "Only what was stored since then: 2h, 7d, or 2026-11-21T07:24:00.000Z.", valueName: "time"))
     var since: Moment?
-    @Option(help: ArgumentHelp("At most so many.", valueName: "number"))
-    var limit = 100
+    @OptionGroup var newest: LimitOptions
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
-    func validate() throws {
-        guard (1...1_000_000_000).contains(limit) else {
-            throw ValidationError("--limit \(limit): expected 1 to 1000000000")
-        }
-    }
-
     func run() async throws {
         let request = ListRequest(app: app.app, device: device.device, kind: kind, since: since?.time)
-        let events = try await fleet.list(.events, request, atMost: limit + 1, orNote: "nothing was told")
-        try output.show(Self.report(Array(events.prefix(limit))))
-        if events.count > limit { Terminal.note("note: the newest \(limit) are shown; --limit shows more") }
+        let limit = newest.limit ?? Self.limit
+        try output.show(
+            Self.report(try await fleet.newest(limit, .events, request, orNote: "nothing was told")))
     }
 
     static func report(_ events: [JSONValue]) -> Report {
