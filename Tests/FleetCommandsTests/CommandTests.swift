@@ -169,6 +169,24 @@ struct CommandTests {
         }
     }
 
+    @Test("a home that was put back gives out no incarnation that the controller has heard of")
+    func enrolledFromOldHome() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            var floors = Floors(trust: try fleet.home.trust())
+            floors.incarnation = 7
+            let answer = floors.value
+            let controller = try await fleet.controller { _, _ in .success(answer, next: nil) }
+            let enrolled = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
+            #expect(enrolled.status == 0 && enrolled.output.contains(" 7 "), "\(enrolled)")
+            #expect(controller.asked.map { $0.body["incarnation"]?.integerValue } == [1])
+            #expect(try fleet.home.incarnation(of: DeviceID(unchecked: "till-1")) == 7)
+            let file = try Data(contentsOf: fleet.folder.appendingPathComponent("till-1/agent.json"))
+            #expect(try JSONValue(json: Array(file), limit: 65_536)["incarnation"] == 7)
+        }
+    }
+
     @Test("the controller gets another password, is started again, and is nobody's viewer")
     func controllerPassword() async throws {
         try await withFixture { fixture in

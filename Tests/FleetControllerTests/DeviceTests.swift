@@ -923,6 +923,46 @@ struct DeviceTests {
         }
     }
 
+    @Test("whoever enrols a device from a home that was put back is told of an incarnation that nobody has had")
+    func enrolledFromOldHome() throws {
+        func next(_ body: String) throws -> Int64? {
+            try world.body(.enroll, body)["incarnation"]?.integerValue
+        }
+        let world = try World()
+        world.connect()
+        #expect(try next(#"{"device":"till-1"}"#) == 1, "nobody has heard of it")
+        world.handle(.enrolments([till: 3]))
+        world.online(till, incarnation: 3)
+        #expect(try next(#"{"device":"till-1","incarnation":4}"#) == 4)
+        #expect(try next(#"{"device":"till-1","incarnation":2}"#) == 4)
+        world.handle(.enrolments([till: 3]))
+        world.pass(seconds: 20)
+        world.handle(.enrolments([:]))
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":3}"#)
+        #expect(try next(#"{"device":"till-1","incarnation":2}"#) == 4)
+        #expect(try world.store.device(till) == nil, "it is as it was")
+        world.handle(.enrolments([till: 4]))
+        world.online(till, incarnation: 4)
+        #expect(try world.store.device(till)?.incarnation == 4)
+    }
+
+    @Test("an incarnation that a device has made up is none that others must be above, or that is removed")
+    func madeUpIncarnation() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        world.online(till, incarnation: JSONValue.largestInteger)
+        #expect(try world.body(.enroll, #"{"device":"till-1"}"#)["incarnation"] == 2)
+        world.pass(seconds: 20)
+        world.handle(.enrolments([:]))
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        #expect(try world.body(.enroll, #"{"device":"till-1","incarnation":2}"#)["incarnation"] == 2)
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2)
+        #expect(try world.store.device(till)?.incarnation == 2)
+        #expect(try warnings(world).isEmpty)
+    }
+
     @Test("a presence that the status of its next start has overtaken is no copy's")
     func overtakenPresence() throws {
         let world = try World()

@@ -9,8 +9,8 @@ struct ChangeOutcome {
     /// Devices that are no more, and what is to be cleared for them.
     private(set) var removed: [DeviceID] = []
     private var cleared: [Address] = []
-    /// What somebody is about to enrol.
-    private(set) var enrolling: DeviceRequest?
+    /// What somebody is about to enrol, as what.
+    private(set) var enrolling: (device: DeviceID, incarnation: Int64)?
 
     init(
         _ verb: Verb, body: [UInt8], by user: User, identity: FleetIdentity, transaction: FleetStore.Transaction,
@@ -60,17 +60,20 @@ struct ChangeOutcome {
         issued = change.issued
     }
 
-    /// What a new device must know, so that nobody can show it yesterday's documents.
+    /// What a new device must know, so that nobody can show it yesterday's documents, and as what it is to be enrolled: a home
+    /// that was put back would give out what somebody has been.
     private mutating func enroll(
-        _ request: DeviceRequest, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction,
-        _ incarnation: Int64?
+        _ request: DeviceRequest, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ enrolled: Int64?
     ) throws {
         let name = request.device
-        try transaction.readmit(name)
-        if try transaction.device(name) == nil {
-            _ = try transaction.addDevice(name, incarnation: incarnation ?? 0, boot: 0)
+        let last = max(try transaction.lastIncarnation(of: name), enrolled ?? 0)
+        let next = max(request.incarnation ?? 1, last + 1)
+        // What comes late, or once more, puts nobody back who was removed since.
+        if try !transaction.wasRemoved(name, incarnation: request.incarnation ?? next) {
+            try transaction.readmit(name)
+            if try transaction.device(name) == nil { _ = try transaction.addDevice(name, incarnation: 0, boot: 0) }
         }
-        enrolling = request
+        enrolling = (name, next)
         let floors = try transaction.floors(for: name).map { floor in
             JSONValue.Member(
                 identity.topic(floor.address), [.integer(floor.revision.epoch), .integer(floor.revision.number)])
@@ -78,6 +81,7 @@ struct ChangeOutcome {
         answer = Answer(
             JSONValue.object([
                 "epoch": .integer(try transaction.latest().epoch), "floors": .object(floors),
+                "incarnation": .integer(next),
                 "trust": .string(String(decoding: identity.trustWire, as: UTF8.self)),
             ]))
     }

@@ -27,7 +27,7 @@ extension ControllerCore {
             if verb.isChange, let answer = try store.transaction({ try $0.response(to: key.id, of: key.user) }) {
                 // Whoever enrols a device and asks again writes it down only now.
                 if verb == .enroll, case .success(let request) = request {
-                    noteEnrolment(try DeviceRequest(json: request.body.json, limit: Request.maximumSize), at: turn.now)
+                    try noteEnrolment(request, answered: answer, at: turn.now)
                 }
                 return answer
             }
@@ -81,9 +81,13 @@ extension ControllerCore {
         return refusal(Response.Failure(.unavailable, "the controller's store: \(error.message)"), key)
     }
 
-    private mutating func noteEnrolment(_ request: DeviceRequest, at now: Timestamp) {
-        let next = request.incarnation ?? (enrolments[request.device] ?? 0) + 1
-        schedule.noteEnrolment(of: request.device, as: next, at: now)
+    private mutating func noteEnrolment(_ request: Request, answered answer: [UInt8], at now: Timestamp) throws {
+        let response = try Response(json: answer, limit: Response.maximumSize)
+        guard case .success(let body, _) = response.result else { return }
+        let request = try DeviceRequest(json: request.body.json, limit: Request.maximumSize)
+        // Answers of earlier versions do not name it.
+        let next = body["incarnation"]?.integerValue ?? request.incarnation
+        schedule.noteEnrolment(of: request.device, as: next ?? (enrolments[request.device] ?? 0) + 1, at: now)
     }
 
     private static func checkRight(of user: User, to verb: Verb) throws {
@@ -117,7 +121,9 @@ extension ControllerCore {
         turn.effects += outcome.effects(identity)
         for document in outcome.issued { publish(document, &turn) }
         for device in outcome.removed { phase.serving?.forget(device) }
-        if let request = outcome.enrolling { noteEnrolment(request, at: turn.now) }
+        if let (device, incarnation) = outcome.enrolling {
+            schedule.noteEnrolment(of: device, as: incarnation, at: turn.now)
+        }
         if let last = outcome.issued.last {
             turn.log(
                 .info, "applied a change",

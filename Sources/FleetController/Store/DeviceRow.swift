@@ -30,6 +30,9 @@ struct DeviceRow: Hashable, Sendable {
     /// is there.
     var isReplaced: Bool { enrolled.map { incarnation < $0 } ?? false }
 
+    /// The highest incarnation that it has spoken as or was enrolled as. No home gets as far as some that can be claimed.
+    var lastIncarnation: Int64 { max(enrolled ?? 0, incarnation <= 1 << 50 ? incarnation : 0) }
+
     func connectivity(in session: Int64) -> Connectivity { Connectivity(state: state, session: session) }
 
     /// Nothing is known of where it is until it is heard.

@@ -12,7 +12,7 @@ extension FleetStore.Transaction {
             INSERT INTO removed_devices (name, at, incarnation) VALUES (?, ?, ?)
             ON CONFLICT DO UPDATE SET
                 at = excluded.at, incarnation = max(incarnation, excluded.incarnation), is_back = 0
-            """, [name.text, time.milliseconds, max(enrolled, device?.incarnation ?? 0, device?.enrolled ?? 0)])
+            """, [name.text, time.milliseconds, max(enrolled, device?.lastIncarnation ?? 0)])
         cache.removed = nil
         guard let device else { return [] }
         let apps = try apps(of: device)
@@ -34,12 +34,15 @@ extension FleetStore.Transaction {
         try number("SELECT incarnation FROM removed_devices WHERE name = ? AND NOT is_back", [name.text])
     }
 
+    /// The highest incarnation that a device has spoken as, was enrolled as or was removed as; 0 where nothing is known.
+    func lastIncarnation(of name: DeviceID) throws -> Int64 {
+        max(try device(name)?.lastIncarnation ?? 0, try cachedRemovals()[name] ?? 0)
+    }
+
     /// Whether this incarnation was removed for certain, also when the device is enrolled again since: of a removal by
     /// an earlier version it is not known which one it was.
     func wasRemoved(_ name: DeviceID, incarnation: Int64) throws -> Bool {
-        let removed = try cache.removed ?? removedIncarnations()
-        cache.removed = removed
-        return removed[name].map { incarnation <= $0 } ?? false
+        try cachedRemovals()[name].map { incarnation <= $0 } ?? false
     }
 
     /// Whether this incarnation may have been removed, and what it has said been forgotten with it: also by a removal
@@ -48,9 +51,13 @@ extension FleetStore.Transaction {
         try number("SELECT 1 FROM removed_devices WHERE name = ? AND incarnation >= ?", [name.text, incarnation]) != nil
     }
 
-    private func removedIncarnations() throws -> [DeviceID: Int64] {
+    /// The last incarnation of each device that was removed, also when it is enrolled again, where that is known.
+    private func cachedRemovals() throws -> [DeviceID: Int64] {
+        if let removed = cache.removed { return removed }
         let rows = try rows(
             "SELECT name, incarnation FROM removed_devices WHERE incarnation < ?", [JSONValue.largestInteger])
-        return Dictionary(rows.map { (DeviceID(unchecked: $0[0]), $0[1]) }) { $1 }
+        let removed = Dictionary(rows.map { (DeviceID(unchecked: $0[0]), $0[1] as Int64) }) { $1 }
+        cache.removed = removed
+        return removed
     }
 }

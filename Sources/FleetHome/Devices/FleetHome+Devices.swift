@@ -46,7 +46,7 @@ extension FleetHome {
         try TrustDocument(json: trust.payload, limit: SignedDocument.maximumSize).version
     }
 
-    /// Enrols devices, or enrols them again: each gets the next incarnation, a new password, and a folder that an agent
+    /// Enrols devices, or enrols them again: each gets the next incarnation, or the one that its floors name, a new password, and a folder that an agent
     /// can be started on. The broker is told once, behind all of them.
     ///
     /// What `floors` and the enrolments know may be of some time ago: a trust document that is newer here counts.
@@ -70,17 +70,18 @@ extension FleetHome {
             var fresh: [Credentials] = []
             var files = FileBatch()
             for enrolment in enrolments {
-                let earlier = try record(of: enrolment.device)?.incarnation ?? 0
+                let floors = try enrolment.floors.map(newest) ?? shared
+                let next = (try record(of: enrolment.device)?.incarnation ?? 0) + 1
                 let record = DeviceRecord(
-                    device: enrolment.device, incarnation: earlier + 1, enrolledAt: .now, removedAt: nil)
+                    device: enrolment.device, incarnation: max(next, floors.incarnation), enrolledAt: .now,
+                    removedAt: nil)
                 try files.write(record, to: "\(enrolment.device).json", in: deviceFolder)
                 let credentials = Credentials.random(for: .device(enrolment.device))
                 let folder = Folder(enrolment.folder)
                 try files.write(credentials, to: "credentials.json", in: folder)
                 if let authority { try files.write(authority, to: Self.authorityName, in: folder, mode: 0o644) }
                 let configuration = AgentConfiguration(
-                    context: context, record: record, rootKey: root,
-                    floors: try enrolment.floors.map(newest) ?? shared)
+                    context: context, record: record, rootKey: root, floors: floors)
                 try files.write(configuration, to: "agent.json", in: folder)
                 fresh.append(credentials)
             }

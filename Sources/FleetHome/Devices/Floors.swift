@@ -5,6 +5,8 @@ package import FleetProtocol
 package struct Floors: Hashable, Sendable {
     package var epoch: Int64
     package var trust: SignedDocument
+    /// The lowest incarnation that the device is to be given: above all that the controller has heard of.
+    package var incarnation: Int64 = 1
     package var topics: [(topic: String, epoch: Int64, revision: Int64)] {
         revisions.sorted { $0.key < $1.key }.map { ($0.key, $0.value.epoch, $0.value.revision) }
     }
@@ -25,6 +27,7 @@ package struct Floors: Hashable, Sendable {
         revisions[topic] = Pair(epoch: epoch, revision: revision)
     }
 
+    /// Those that the device itself is given.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("trust") { $0.value(utf8: trust.wire) }
         writer.member("epoch", epoch)

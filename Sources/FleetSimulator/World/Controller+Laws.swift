@@ -209,7 +209,10 @@ extension Controller {
             default: nil
             }
         }
-        return DesiredModel.Strangers(before: strangers, heard: Set(heard))
+        let removed = self.heard.compactMap { asked[$0] }.filter { $0.verb == .deviceRemove }.compactMap {
+            try? DeviceRequest(json: $0.body, limit: Request.maximumSize).device
+        }
+        return DesiredModel.Strangers(before: strangers, heard: Set(heard), removed: Set(removed))
     }
 
     /// What stands before a change is looked at that came alone, where nothing hinders that it is.

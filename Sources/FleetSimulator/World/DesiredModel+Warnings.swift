@@ -7,10 +7,14 @@ extension DesiredModel {
         var before: Set<DeviceID> = []
         /// Who has spoken in these messages: it may be known, and removed, by them.
         var heard: Set<DeviceID> = []
+        /// Whom somebody takes out, and enrols again, in these messages: it may not be known in between.
+        var removed: Set<DeviceID> = []
         var after: Set<DeviceID> = []
 
         func among(_ devices: some Sequence<DeviceID>) -> Strangers {
-            Strangers(before: before.intersection(devices), heard: heard, after: after.intersection(devices))
+            Strangers(
+                before: before.intersection(devices), heard: heard, removed: removed.intersection(devices),
+                after: after.intersection(devices))
         }
 
         fileprivate func warnings(_ devices: Set<DeviceID>) -> Set<String> {
@@ -19,7 +23,7 @@ extension DesiredModel {
 
         /// Those that it must warn of, and those that it may.
         fileprivate var must: Set<String> { warnings(before.intersection(after).subtracting(heard)) }
-        fileprivate var may: Set<String> { warnings(before.union(after)) }
+        fileprivate var may: Set<String> { warnings(before.union(after).union(removed)) }
     }
 
     /// What is wrong with the warnings in an answer.

@@ -36,7 +36,9 @@ extension Machine {
         if isRemovalUnfinished { removalMayFollowUntil = world.now + 40_000 }
         isRemovalUnfinished = false
         crash(isRestarting: false)
-        if world.fault != .incarnationNotRaised { enrollment.incarnation += 1 }
+        if world.fault != .incarnationNotRaised {
+            enrollment.incarnation = max(enrollment.incarnation + 1, floors.incarnation)
+        }
         // The home's is as new as any controller's.
         enrollment.trust = world.fleet.trusts[world.controller.renewals]
         enrollment.epoch = floors.epoch

@@ -79,10 +79,11 @@ extension World {
     // MARK: Members of the fleet
 
     private func remove(_ machine: Machine) {
-        guard machine.enrolment == nil, !machine.isRemovalUnfinished else { return }
-        let last = machine.enrollment.incarnation - 1
         var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
-        if last > 0, !machine.isRemoved, machine.isEnrolmentKnown, any.chance(40) {
+        // While somebody else enrols it, now and then.
+        guard !machine.isRemovalUnfinished, machine.enrolment == nil || any.chance(50) else { return }
+        let last = machine.enrollment.incarnation - 1
+        if last > 0, machine.enrolment == nil, !machine.isRemoved, machine.isEnrolmentKnown, any.chance(40) {
             // Somebody takes out what it was before, and comes too late.
             say("operator 1", "takes out incarnation \(last) of \(machine.name)")
             machine.removalMayFollowUntil = now + 60_000
@@ -94,9 +95,11 @@ extension World {
     }
 
     private func enroll(_ machine: Machine, isNew: Bool) {
-        guard !machine.isRemovalUnfinished else { return }
+        var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
+        // While somebody else takes it out, now and then.
+        guard !machine.isRemovalUnfinished || any.chance(50) else { return }
         machine.enrolment = isNew ? .replaced : .again
-        finishEnrolment(of: machine)
+        finishEnrolment(of: machine, by: operators[machine.isRemovalUnfinished ? 1 : 0])
     }
 
     private func clone(_ machine: Machine) {
@@ -126,11 +129,11 @@ extension World {
     }
 
     /// What `fleetctl enroll` does: it asks for the newest documents, then gives out the next incarnation.
-    func finishEnrolment(of machine: Machine) {
+    func finishEnrolment(of machine: Machine, by person: Operator) {
         let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation + 1)
         let asked = now
-        func again() { if machine.enrolment != nil { finishEnrolment(of: machine) } }
-        operators[0].ask(.enroll, json(request), again: again) { [unowned self] result in
+        func again() { if machine.enrolment != nil { finishEnrolment(of: machine, by: person) } }
+        person.ask(.enroll, json(request), again: again) { [unowned self] result in
             // Removed between the first time that it was answered and the last.
             if machine.takenOutAt > asked { machine.removalMayFollowUntil = now + 60_000 }
             guard case .success(let body, _) = result,

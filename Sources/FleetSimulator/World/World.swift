@@ -209,7 +209,7 @@ final class World {
             absent?.close()
         }
         for machine in machines where machine.isRemovalUnfinished { finishRemoval(of: machine) }
-        for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine) }
+        for machine in machines where machine.enrolment != nil { finishEnrolment(of: machine, by: operators[0]) }
         // The controller has mended what it was shown while it was there.
         if schedule.broker == .hostile {
             for connection in broker.connections where connection.client !== controller { broker.end(connection) }
