@@ -100,6 +100,25 @@ extension World {
         guard !machine.isRemovalUnfinished || any.chance(50) else { return }
         machine.enrolment = isNew ? .replaced : .again
         finishEnrolment(of: machine, by: operators[machine.isRemovalUnfinished ? 1 : 0])
+        if any.chance(15) { enrollBeside(machine) }
+    }
+
+    /// Somebody else does the same, and asks but once: each gives out an incarnation.
+    private func enrollBeside(_ machine: Machine) {
+        let request = DeviceRequest(device: machine.id, incarnation: machine.enrollment.incarnation + 1)
+        let asked = now
+        operators[1].ask(
+            .enroll, json(request),
+            then: { [unowned self] result in
+                guard case .success(let body, _) = result,
+                    let floors = try? Floors(json: body.json, limit: Response.maximumSize)
+                else { return }
+                if machine.takenOutAt > asked { machine.removalMayFollowUntil = now + 60_000 }
+                let other = machine.enrolment
+                machine.enrolment = .again
+                machine.enroll(floors)
+                machine.enrolment = other
+            })
     }
 
     private func clone(_ machine: Machine) {
