@@ -59,7 +59,10 @@ extension AppConnect {
             let turn = nextTurn(isWriting: isWriting)
             if let drop = turn.drop { return drop }
             outgoing += turn.bytes
-            do { try socket.write(&outgoing) } catch { return error }
+            do { try socket.write(&outgoing) } catch {
+                readRest(of: socket, &splitter, in: environment)
+                return error
+            }
             // What has gathered behind it is fetched now: whoever added it has woken this thread already.
             if isWriting, outgoing.isEmpty { continue }
             if turn.isClosing {
@@ -85,6 +88,17 @@ extension AppConnect {
             case .nothingNow: break
             case .ended(let problem): return problem
             }
+        }
+    }
+
+    /// What an agent has said before it went is heard: its last word may take the keys away.
+    private func readRest(
+        of socket: borrowing UnixSocket, _ splitter: inout LineSplitter, in environment: Environment
+    ) {
+        let deadline = ContinuousClock().now + Self.closeTime
+        while case .bytes(let bytes) = socket.read(), ContinuousClock().now < deadline {
+            for line in splitter.lines(in: bytes) where !line.isEmpty { received(line, in: environment) }
+            if splitter.isOverflown { return }
         }
     }
 

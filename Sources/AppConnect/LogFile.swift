@@ -46,7 +46,8 @@ final class LogFile: Sendable {
 
     /// `2026-11-27T13:00:00.000Z status: hello`; further lines of a message are indented, so that none looks like another entry.
     func write(_ level: LogLevel, _ message: String, at now: Timestamp) {
-        let text = message.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\n    ")
+        let lines = message.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let text = lines.joined(separator: "\n    ")
         let line = Array("\(now) \(level): \(text)\n".utf8)
         state.withLock { state in
             if state.size + line.count > Self.size, state.size > 0 { begin(&state, at: now) }

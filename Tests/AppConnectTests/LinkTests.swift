@@ -43,6 +43,32 @@ struct LinkTests {
         .deliver(number: number, .policy(.config(["n": text]), reason: .none))
     }
 
+    @Test("what an agent said before it went is heard, also when nothing can be written to it any more")
+    func lastWord() async throws {
+        // All that came is read behind this callback, and answered to nobody.
+        let (isCalled, isGone) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let app = RecordingApp { _, what in
+            guard what == "config first" else { return }
+            isCalled.signal()
+            isGone.wait()
+        }
+        try await withApp(app) { appConnect, agent in
+            let peer = try agent.ready()
+            try peer.send(config(1, "first"))
+            isCalled.wait()
+            let filler = String(repeating: "x", count: 4_000)
+            for number in 2..<30 {
+                try peer.send(
+                    .deliver(number: Int64(number), .policy(.auth(.authorized, message: filler), reason: .policy)))
+            }
+            try peer.send(.deliver(number: 30, .policy(.auth(.retired, message: "last"), reason: .policy)))
+            peer.close()
+            isGone.signal()
+            repeat {} while try app.next() != "auth retired"
+            #expect(try appConnect.authMessage == "last")
+        }
+    }
+
     @Test("an app registers, gets ready and its policies, and acknowledges")
     func session() async throws {
         let app = RecordingApp { appConnect, what in

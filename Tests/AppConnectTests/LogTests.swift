@@ -40,9 +40,9 @@ struct LogTests {
             try Data("not mine".utf8).write(to: URL(fileURLWithPath: path + ".notes"))
             let file = try LogFile(path: path)
             var time = Timestamp(milliseconds: 1_700_000_000_000)
-            file.write(.status, "one\ntwo", at: time)
+            file.write(.status, "one\ntwo\r\nthree\rfour", at: time)
             let text = try String(contentsOfFile: path, encoding: .utf8)
-            #expect(text == "2023-11-14T22:13:20.000Z status: one\n    two\n")
+            #expect(text == "2023-11-14T22:13:20.000Z status: one\n    two\n    three\n    four\n")
             #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
             let line = String(repeating: "x", count: LogFile.size / 2)
             for _ in 0..<50 {

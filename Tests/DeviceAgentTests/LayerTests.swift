@@ -258,6 +258,25 @@ struct LayerTests {
         #expect(status[.print].attempt.outcome == .applied)
     }
 
+    @Test("secure services of which something is unknown are locked, until there are others")
+    func unknownSecureServices() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail)
+        try device.answer(link)
+        #expect(try device.status(mail).secureServices == .available)
+        let address = Address.desired(.all, mail, .secureServices)
+        let text = #"{"passcode":{"required":true,"then":"explode"},"offline":{"wipeAfter":86400}}"#
+        try device.publish(address, device.fleet.document(address, value: text))
+        let status = try device.status(mail)
+        #expect(status[.secureServices].attempt.outcome == .rejected && status.authState == .authorized)
+        #expect(status.secureServices == .unavailable)
+        #expect(device.sent[link]?.contains(.keys(nil)) == true)
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(SecureServicesValue()))))
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
     @Test(
         "until a looser document is certain, the list of authorized apps before it loses who is none any more",
         arguments: [(false, false), (true, false), (true, true)])

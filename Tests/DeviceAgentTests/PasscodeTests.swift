@@ -184,6 +184,7 @@ struct PasscodeTests {
         try device.apply(.all, mail, .auth, .auth(.authorized))
         #expect(try device.status(mail).authState == .authorized)
         #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        try device.answer(device.launch(mail))
         #expect(try device.status(mail).secureServices == .available)
     }
 

@@ -23,6 +23,71 @@ struct RetirementTests {
         #expect(status.authMessage == "gone")
     }
 
+    @Test(
+        "an app that is retired and authorized again while it does not run is told of both, and has no keys in between",
+        arguments: [false, true])
+    func toldLate(_ isRestarted: Bool) throws {
+        var device = try TestDevice()
+        let install = RandomID.random()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let first = try device.launch(mail, install: install)
+        try device.answer(first)
+        #expect(try device.status(mail)[.auth].attempt.outcome == .applied)
+        try device.handle(.linkClosed(first))
+        try device.apply(.all, mail, .auth, .auth(.retired, "gone"))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let status = try device.reported(mail)
+        #expect(status.authState == .authorized && status[.auth].attempt.outcome == .pending)
+        #expect(status.keys == .present && status.secureServices == .unavailable)
+        if isRestarted {
+            try device.restart()
+            try device.connect()
+        }
+        let link = try device.launch(mail, install: install)
+        let ready = try #require(
+            device.sent[link]?.compactMap { frame -> AppProperties? in
+                if case .ready(let properties) = frame { properties } else { nil }
+            }.first)
+        #expect(ready[.auth] == .auth(.retired, message: "gone") && ready.authReason == .policy)
+        #expect(ready.availability == .unavailable)
+        #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == false)
+        let authorizations = try device.answer(link).compactMap { delivery -> AuthState? in
+            if case .policy(.auth(let state, _), _) = delivery { state } else { nil }
+        }
+        #expect(authorizations == [.retired, .authorized])
+        let end = try device.reported(mail)
+        #expect(end[.auth].attempt.outcome == .applied && end.secureServices == .available)
+        #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == true)
+    }
+
+    @Test("whoever was told of a retirement, or is another installation, is not told of it once more")
+    func toldOnce() throws {
+        var device = try TestDevice()
+        let install = RandomID.random()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let link = try device.launch(mail, install: install)
+        try device.answer(link)
+        try device.apply(.all, mail, .auth, .auth(.retired, "gone"))
+        try device.answer(link)
+        try device.handle(.linkClosed(link))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        func authorizations(_ link: LinkID) throws -> [AuthState] {
+            try device.answer(link).compactMap { delivery in
+                if case .policy(.auth(let state, _), _) = delivery { state } else { nil }
+            }
+        }
+        let again = try device.launch(mail, install: install)
+        #expect(try authorizations(again) == [.authorized])
+        try device.handle(.linkClosed(again))
+        try device.apply(.all, mail, .auth, .auth(.retired, "gone"))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let other = try device.launch(mail)
+        #expect(try authorizations(other) == [.authorized])
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
     @Test("of two retirements the later one is latched, whichever of them came first", arguments: [false, true])
     func laterRetirement(_ isReversed: Bool) throws {
         var device = try TestDevice()

@@ -45,6 +45,6 @@ extension AppConnect {
     private var pasteboard: (any DevicePasteboard)? { state.withLock { $0.environment?.pasteboard } }
 
     private static var noPasteboard: AppConnectError {
-        AppConnectError(.unreachable, "there is no agent that keeps a pasteboard, or it does not answer")
+        AppConnectError(.unreachable, "there is no agent that keeps a pasteboard, or it has not answered yet")
     }
 }

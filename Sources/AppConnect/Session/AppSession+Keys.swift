@@ -25,7 +25,10 @@ extension AppSession {
             throw SecureFileError(
                 .noKeys, isAuthorized ? "the app's secure services are unavailable" : "the app is not authorized")
         }
-        guard let keys else { throw SecureFileError(.noKeys, "the agent of this device has given no keys") }
+        guard let keys else {
+            throw SecureFileError(
+                .noKeys, "the agent of this device has given no keys, has taken them back, or cannot be reached")
+        }
         return keys
     }
 

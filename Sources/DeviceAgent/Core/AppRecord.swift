@@ -7,6 +7,9 @@ package struct AppRecord: Hashable, Sendable {
         package var change: Revision
         package var reason: AuthReason
         package var message: String
+
+        /// What the app is told.
+        var value: PolicyValue { .auth(.retired, message: message) }
     }
 
     package var id: AppID { installation.id }
@@ -51,6 +54,15 @@ package struct AppRecord: Hashable, Sendable {
             return latch
         }
         set { retirement = newValue.map(Retirement.latched) ?? .none }
+    }
+    /// A retirement that has ended before this installation was told of it: that comes first, and until then its keys are out
+    /// of its reach. It may have data of its own to erase.
+    var owed: Latch? {
+        get {
+            guard case .owed(let latch) = retirement else { return nil }
+            return latch
+        }
+        set { retirement = newValue.map(Retirement.owed) ?? .none }
     }
     private var retirement = Retirement.none { didSet { changes.isTouched = true } }
     /// Since the last right one, where a passcode is asked for.
@@ -124,6 +136,7 @@ package struct AppRecord: Hashable, Sendable {
     private enum Retirement: Hashable {
         case none
         indirect case latched(Latch)
+        indirect case owed(Latch)
     }
 
     package struct LevelClock: Hashable, Sendable {
@@ -206,7 +219,7 @@ package struct AppRecord: Hashable, Sendable {
     /// Keys can be used while the app is authorized, has some, nobody has locked it, and the passcode, if one is asked for,
     /// has been entered.
     package var availability: SecureServicesAvailability {
-        let isOpen = !isLocked && !isWipeDue && (!asksForPasscode || isPasscodeEntered)
+        let isOpen = !isLocked && !isWipeDue && owed == nil && (!asksForPasscode || isPasscodeEntered)
         return authState == .authorized && hasKeys && isOpen ? .available : .unavailable
     }
 
@@ -216,18 +229,39 @@ package struct AppRecord: Hashable, Sendable {
         return policy == .auth && self[.auth].told?.reason.map { $0 != authReason } ?? false
     }
 
+    /// What a process begins with.
     package var properties: AppProperties {
-        AppProperties(
-            managed: managed, authReason: authReason, availability: availability, values: records.map(\.value))
+        var values = records.map(\.value)
+        if let owed { values[Policy.auth.index] = owed.value }
+        return AppProperties(
+            managed: managed, authReason: owed?.reason ?? authReason, availability: availability, values: values)
     }
+
+    /// The retirement is over. An installation that has not been told of it still is, and answers anew for what follows.
+    mutating func endRetirement() {
+        guard let latch else { return }
+        self.latch = nil
+        // What it is called for while this ends may be of before, and then it would not hear of its new keys either.
+        let isTold = isToldRetired && self[.auth].sent == nil && availabilityTold.sent?.value != .available
+        guard wasReady, latch.reason != .selfRetired, !isTold else { return }
+        owed = latch
+        self[.auth].told = nil
+    }
+
+    private var isToldRetired: Bool { self[.auth].told?.value.isRetirement ?? false }
 
     /// The app's callback for the delivery `number` has returned. Returns whether that was news.
     mutating func returned(_ number: Int64, at time: Timestamp) -> Bool {
         if managedTold.returned(number) || availabilityTold.returned(number) { return true }
         guard let policy = Policy.allCases.first(where: { self[$0].isUnderWay(number) }) else { return false }
         _ = self[policy].returned(number)
+        noteTold()
         if policy.isAcknowledgedByApp { self[policy].refreshAttempt(at: time) }
         return true
+    }
+
+    private mutating func noteTold() {
+        if owed != nil, isToldRetired { owed = nil }
     }
 
     func isUnderWay(_ number: Int64) -> Bool {
@@ -241,6 +275,7 @@ package struct AppRecord: Hashable, Sendable {
         guard policy.isAcknowledgedByApp,
             self[policy].answer(acknowledgement.delivery, acknowledgement.state.outcome, acknowledgement.message)
         else { return false }
+        noteTold()
         self[policy].refreshAttempt(at: time)
         return true
     }
@@ -258,6 +293,7 @@ package struct AppRecord: Hashable, Sendable {
     mutating func beginInstallation(_ install: RandomID) {
         self.install = install
         wasReady = false
+        if owed != nil { owed = nil }
         forgetTold()
     }
 
@@ -294,11 +330,11 @@ package struct AppRecord: Hashable, Sendable {
     /// With its ready the process gets the present values. Where they differ from what it was told before, it has to be
     /// told whatever comes next, also the value of before.
     mutating func takeReady() {
-        for policy in Policy.allCases where self[policy].told.map({ $0.value != self[policy].value }) ?? false {
+        let shown = properties
+        for policy in Policy.allCases where self[policy].told.map({ $0.value != shown[policy] }) ?? false {
             self[policy].told = nil
         }
-        let reason = authReason
-        self[.auth].told?.reason = reason
+        self[.auth].told?.reason = shown.authReason
         if managedTold.told != managed { managedTold.told = nil }
         if availabilityTold.told != availability { availabilityTold.told = nil }
     }
@@ -313,4 +349,8 @@ package struct AppRecord: Hashable, Sendable {
         if new.contains(.secureServices) { availabilityTold.told = nil }
         implements = callbacks
     }
+}
+
+extension PolicyValue {
+    var isRetirement: Bool { if case .auth(.retired, _) = self { true } else { false } }
 }

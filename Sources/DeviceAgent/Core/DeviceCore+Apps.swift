@@ -216,6 +216,10 @@ extension DeviceCore {
 
     private mutating func deliverChanges(to app: inout AppRecord, _ link: LinkID) {
         confirmRetirement(of: &app, link)
+        if let owed = app.owed {
+            tell(owed, &app, link)
+            return tellAvailability(&app, link)
+        }
         let isGain = app.authState == .authorized
         if !isGain {
             tell(.auth, &app, link)
@@ -244,6 +248,17 @@ extension DeviceCore {
         let number = send(.policy(value, reason: .selfRetired), to: &app, link)
         app[.auth].sent = PolicyRecord.Told(
             number: number, revision: app[.auth].received, value: value, isSubstitute: true, reason: .selfRetired)
+    }
+
+    /// Tells an app of a retirement that has ended: nothing else comes before it has heard of that.
+    private mutating func tell(_ owed: AppRecord.Latch, _ app: inout AppRecord, _ link: LinkID) {
+        if let sent = app[.auth].sent {
+            guard !sent.value.isRetirement, givesWay(sent.number, of: app.id) else { return }
+            app[.auth].told = nil
+        }
+        let number = send(.policy(owed.value, reason: owed.reason), to: &app, link)
+        app[.auth].sent = PolicyRecord.Told(
+            number: number, revision: app[.auth].received, value: owed.value, isSubstitute: true, reason: owed.reason)
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {

@@ -245,7 +245,7 @@ extension DeviceCore {
                 change: max(retired, latch.change), reason: .policy, message: deciding.authMessage)
             if next != latch { app.latch = next }
         } else if deciding.change > latch.change, isCertain, deciding.value?.problems.isEmpty == true {
-            app.latch = nil
+            app.endRetirement()
             app.hasKeys = true
             batch.keyEffects.append(.createKeys(app.id))
         }
@@ -327,7 +327,14 @@ extension DeviceCore {
             var decision = Decision(.secureServices(value), by: document, problem: problem)
             if let passcode = value.passcode, passcode.isRequired { decision.message = passcodeNote(of: app, passcode) }
             return decision
-        case .unreadable: return Decision(app[policy].value, by: document, problem: problem)
+        case .unreadable:
+            var value = app[policy].value
+            // What asks for something that this agent does not know is not open.
+            if case .secureServices(var services) = value {
+                services.isLocked = true
+                value = .secureServices(services)
+            }
+            return Decision(value, by: document, problem: problem)
         case .auth, .logLevel: return Decision(app[policy].value)
         }
     }

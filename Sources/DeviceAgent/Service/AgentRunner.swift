@@ -144,8 +144,13 @@ final class AgentRunner: Sendable {
         case .checkCode(let check, let text, let code):
             guard codes.take() else { return parts.links.send(.codeResult(false), to: check.link) }
             codeQueue.async { [self] in
-                parts.inbox.add(.codeChecked(check, isRight: code.matches(text)))
-                codes.giveBack()
+                defer { codes.giveBack() }
+                do {
+                    parts.inbox.add(.codeChecked(check, isRight: try code.isOf(text)))
+                } catch {
+                    logger.error("a debug code could not be compared", metadata: ["reason": "\(error)"])
+                    parts.links.send(.codeResult(false), to: check.link)
+                }
             }
         case .checkPasscode(let check, let text, let hash, let new):
             // One at a time, as the core says.

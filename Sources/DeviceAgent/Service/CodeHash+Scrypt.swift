@@ -16,9 +16,6 @@ extension CodeHash {
         return zip(derived, hash).reduce(UInt8(derived.count ^ hash.count)) { $0 | ($1.0 ^ $1.1) } == 0
     }
 
-    /// Also where that cannot be told: no.
-    package func matches(_ text: String) -> Bool { (try? isOf(text)) ?? false }
-
     private static func derive(
         _ text: String, _ salt: [UInt8], _ n: Int64, _ r: Int64, _ p: Int64
     ) throws -> [UInt8] {

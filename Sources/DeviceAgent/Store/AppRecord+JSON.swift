@@ -16,6 +16,7 @@ extension AppRecord: JSONCodable {
         var authReason = AuthReason.none
         var hasKeys = false
         var latch: Latch?
+        var owed: Latch?
         var wrongPasscodes: Int64 = 0
         var passcodeLock: Revision?
         var isWipeDue = false
@@ -41,6 +42,7 @@ extension AppRecord: JSONCodable {
             case "authReason": authReason = try value.value()
             case "hasKeys": hasKeys = try value.bool()
             case "latch": latch = try value.value()
+            case "owed": owed = try value.value()
             case "wrongPasscodes": wrongPasscodes = try value.integer()
             case "wipeDue": isWipeDue = try value.bool()
             case "passcodeLock": passcodeLock = (try value.value() as PasscodeLock).change
@@ -72,7 +74,7 @@ extension AppRecord: JSONCodable {
         self.managed = managed
         self.authReason = authReason
         self.hasKeys = hasKeys
-        self.latch = latch
+        if let latch { self.latch = latch } else { self.owed = owed }
         self.wrongPasscodes = wrongPasscodes
         self.passcodeLock = passcodeLock
         self.isWipeDue = isWipeDue
@@ -99,6 +101,7 @@ extension AppRecord: JSONCodable {
             writer.member("authReason", authReason)
             writer.member("hasKeys", hasKeys)
             writer.member("latch", ifPresent: latch)
+            writer.member("owed", ifPresent: owed)
             if wrongPasscodes != 0 { writer.member("wrongPasscodes", wrongPasscodes) }
             if isWipeDue { writer.member("wipeDue", true) }
             writer.member("passcodeLock", ifPresent: passcodeLock.map(PasscodeLock.init))

@@ -13,7 +13,7 @@ package struct DeviceStore: Sendable {
     private let reserve: DiskReserve?
 
     /// Whether it lives on what was kept for a full disk.
-    package var isDiskFull: Bool { reserve?.isHeld == false }
+    package var isDiskFull: Bool { reserve?.isDiskFull == true }
 
     /// Opens the file at `path`, or makes it. Throws when it is damaged, not writable, of another program or of a newer
     /// version, and then changes nothing.

@@ -15,12 +15,16 @@ final class DiskReserve: Sendable {
 
     private struct State {
         var isHeld = false
+        /// That was why it could not be taken, or was given back.
+        var isDiskFull = false
         var lookedAt: Int?
     }
 
     init(path: String) { self.path = path }
 
     var isHeld: Bool { state.withLock { $0.isHeld } }
+
+    var isDiskFull: Bool { state.withLock { $0.isDiskFull } }
 
     /// Takes the room, if it was given back and there is some; looks for it once a minute.
     func take() {
@@ -30,9 +34,13 @@ final class DiskReserve: Sendable {
             guard !state.isHeld, state.lookedAt.map({ now.tv_sec - $0 >= Self.patience }) ?? true else { return }
             state.lookedAt = now.tv_sec
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-            guard file >= 0 else { return }
+            guard file >= 0 else {
+                state.isDiskFull = [ENOSPC, EDQUOT].contains(errno)
+                return
+            }
             defer { close(file) }
             state.isHeld = posix_fallocate(file, 0, Self.size) == 0
+            state.isDiskFull = !state.isHeld
             if !state.isHeld { unlink(path) }
         }
     }
@@ -40,7 +48,7 @@ final class DiskReserve: Sendable {
     /// Gives the room back.
     func release() {
         state.withLock { state in
-            state.isHeld = false
+            (state.isHeld, state.isDiskFull) = (false, true)
             unlink(path)
         }
     }

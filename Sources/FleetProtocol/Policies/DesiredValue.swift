@@ -9,7 +9,7 @@ package struct DesiredValue: Hashable, Sendable {
         case config([String: String])
         case secureServices(SecureServicesValue)
         case logLevel(LogLevelWish)
-        /// Nothing could be read at all: what was in force before stays so.
+        /// Nothing could be read at all: what was in force before stays so, and secure services are locked.
         case unreadable
     }
 

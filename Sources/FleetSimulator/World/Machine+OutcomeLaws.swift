@@ -54,7 +54,12 @@ extension Machine {
     func checkUnreadable(_ app: AppRecord, was old: AppRecord) {
         guard app.latch == old.latch else { return }
         for policy in [Policy.config, .secureServices] where app[policy].attempt.outcome == .rejected {
-            guard app[policy].value != old[policy].value else { continue }
+            var expected = old[policy].value
+            if case .secureServices(var services) = expected {
+                services.isLocked = true
+                expected = .secureServices(services)
+            }
+            guard app[policy].value != expected else { continue }
             world.fail(
                 .barrier,
                 "\(name)/\(app.id): \(policy.rawValue) of \(app[policy].received) cannot be read, and went from "

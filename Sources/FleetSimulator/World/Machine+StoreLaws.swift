@@ -12,6 +12,7 @@ extension Machine {
                 checkErased(app)
                 checkForward(app)
                 checkLevel(app, changes)
+                apps.first { $0.id == app.id }?.stored(app)
             case .document(let address, let wire?):
                 if case .desired = address, !watch.hasCome(wire, at: address) {
                     world.fail(.unforged, "\(name) keeps at \(address.path) what never came there")

@@ -194,7 +194,7 @@ struct TestDevice {
         case .close(let link): closed.append(link)
         case .display, .log: break
         case .checkCode(let check, let text, let code):
-            events.append(.codeChecked(check, isRight: code.matches(text)))
+            events.append(.codeChecked(check, isRight: try code.isOf(text)))
         case .checkPasscode(let check, let text, let hash, let new):
             self.check = check
             guard arePasscodesChecked else { break }
