@@ -50,12 +50,13 @@ extension Machine {
         }
     }
 
-    /// Of what cannot be read at all, what was in force before stays so.
+    /// Of what cannot be read at all, what was in force before stays so, and secure services are locked. An app that retires
+    /// itself has the defaults, until something else is certain.
     func checkUnreadable(_ app: AppRecord, was old: AppRecord) {
         guard app.latch == old.latch else { return }
         for policy in [Policy.config, .secureServices] where app[policy].attempt.outcome == .rejected {
             var expected = old[policy].value
-            if case .secureServices(var services) = expected {
+            if case .secureServices(var services) = expected, app[policy].problem != "the app has retired itself" {
                 services.isLocked = true
                 expected = .secureServices(services)
             }
