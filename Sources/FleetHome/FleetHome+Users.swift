@@ -8,7 +8,7 @@ extension FleetHome {
     package func credentials(for user: User) throws -> Credentials {
         try FleetHome.checkSecrecy(of: credentialFolder.path(of: user.text))
         let credentials: Credentials = try credentialFolder.value(
-            in: user.text, remedy: Self.remedy(for: user))
+            in: user.text, remedy: Self.remedy(for: user), ifDamaged: Self.remedy(for: user))
         guard credentials.user == user else {
             throw FleetHomeError(
                 .malformed, "\(credentialFolder.path(of: user.text)): user: these are credentials of another user")

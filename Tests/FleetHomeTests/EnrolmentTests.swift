@@ -197,6 +197,7 @@ struct EnrolmentTests {
                 return #expect(throws: FleetHomeError.self) { try home.prepare([other]) }?.message
             }
             #expect(refusal(out) == "\(out) is the folder of device till-1")
+            #expect(refusal(out + "/till-2") == "\(out)/till-2 is inside the folder of device till-1")
             #expect(refusal(home.path + "/new/till-2") == "\(home.path)/new/till-2 is inside the fleet's folder")
             let link = folder.path + "/link"
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: home.path)

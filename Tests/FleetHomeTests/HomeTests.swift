@@ -100,6 +100,19 @@ struct HomeTests {
         }
     }
 
+    @Test("says of damaged credentials how to get others, and not that only a backup helps")
+    func damagedCredentials() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let user = User.operator(Name(unchecked: "admin"))
+            try home.addUser(user)
+            try "garbage".write(
+                toFile: home.path + "/credentials/\(user.text)", atomically: false, encoding: .utf8)
+            let error = #expect(throws: FleetHomeError.self) { try home.credentials(for: user) }
+            #expect(error?.remedy == "give @operator.admin a password with `fleetctl user add admin`")
+        }
+    }
+
     @Test(
         "says which file is wrong, and what helps",
         arguments: [

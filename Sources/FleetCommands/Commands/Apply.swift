@@ -22,7 +22,8 @@ struct Apply: AsyncParsableCommand {
     var file: [String]
     @Flag(
         help: """
-            Send also what is so already. A retirement ends only by an auth document that is newer than it: this is one.
+            Send also what is so already. A retirement ends only by an auth document that is newer than it: this is one. A log \
+            level that has expired begins its time anew.
             """)
     var again = false
     @OptionGroup var plan: PlanOptions

@@ -218,7 +218,12 @@ struct GetPolicies: AsyncParsableCommand {
 
     func run() async throws {
         let request = ListRequest(app: app.app, device: device.device, layer: target.target)
-        try output.show(Self.report(try await fleet.list(.policies, request, orNote: "nothing is wanted")))
+        let policies = try await fleet.list(.policies, request, orNote: "nothing is wanted")
+        // What is for all would be for any that there were.
+        if let device = device.device, !policies.isEmpty {
+            _ = try await fleet.list(.devices, ListRequest(device: device), orNote: "nothing is known")
+        }
+        try output.show(Self.report(policies))
     }
 
     static func report(_ policies: [JSONValue]) -> Report {

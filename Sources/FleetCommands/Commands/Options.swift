@@ -84,10 +84,7 @@ enum Arguments {
 
     /// A file's content; `-` is standard input.
     static func read(_ file: String) throws -> (name: String, bytes: [UInt8]) {
-        if file == "-" {
-            let data = try FileHandle.standardInput.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()
-            return ("<stdin>", Array(data))
-        }
+        if file == "-" { return ("<stdin>", try content(of: .standardInput, "<stdin>")) }
         let descriptor = open(file, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw CommandError(.refused, "reading \(file) failed: \(String(cString: strerror(errno)))")
@@ -97,10 +94,19 @@ enum Arguments {
         if fstat(descriptor, &info) == 0, info.st_mode & S_IFMT == S_IFDIR {
             throw CommandError(.refused, "\(file) is a folder: name the file")
         }
+        return (file, try content(of: handle, file))
+    }
+
+    /// As much as a policy file may have, and a byte more.
+    private static func content(of handle: FileHandle, _ name: String) throws -> [UInt8] {
         do {
-            return (file, Array(try handle.read(upToCount: YAMLSource.maximumSize + 1) ?? Data()))
+            return Array(try handle.read(upToCount: YAMLSource.maximumSize + 1) ?? Data())
         } catch {
-            throw CommandError(.refused, "reading \(file) failed: \((error as NSError).localizedDescription)")
+            let error = error as NSError
+            let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
+            let isOfSystem = cause.domain == NSPOSIXErrorDomain
+            let reason = isOfSystem ? String(cString: strerror(Int32(cause.code))) : cause.localizedDescription
+            throw CommandError(.refused, "reading \(name) failed: \(reason)")
         }
     }
 }

@@ -50,7 +50,11 @@ struct PlanOptions: ParsableArguments {
         }
         let more = plan.movesLeftOut > 0 ? ["and \(plan.movesLeftOut) more rows"] : []
         let lines = (moves.rows.isEmpty ? [] : moves.lines) + more + plan.moves.compactMap(\.retirement)
-        return lines.isEmpty ? ["no device that has reported these apps would have to follow"] : lines
+        guard lines.isEmpty else { return lines }
+        return [
+            plan.moves.isEmpty
+                ? "no device that has reported these apps would have to follow" : "the counts would stay as they are"
+        ]
     }
 }
 

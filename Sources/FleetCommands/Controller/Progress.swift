@@ -127,7 +127,8 @@ struct Progress: Hashable, JSONReadable {
     var summary: [String] {
         let said = rows.reduce(into: OutcomeCounts()) { $0.add($1.counts) }.text
         let offline = sum(\.offline)
-        let policies = said.isEmpty ? "no device has reported these apps yet" : "policies: " + said
+        let policies =
+            said.isEmpty ? "no device has reported these apps yet (are they called so?)" : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
             + retired.map { $0.counts.text(of: $0.app) }
     }

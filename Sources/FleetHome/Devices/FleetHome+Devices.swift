@@ -144,6 +144,11 @@ extension FleetHome {
                     .exists, "the fleet's folder is inside \(folder.path)",
                     remedy: "choose a folder of the device's own: nobody but its owner may enter it")
             }
+            if let parent = folder.parent, let other = Self.device(of: parent) {
+                throw FleetHomeError(
+                    .exists, "\(folder.path) is inside the folder of device \(other)",
+                    remedy: "choose a folder of the device's own")
+            }
             try Self.makeFolder(for: enrolment)
         }
     }

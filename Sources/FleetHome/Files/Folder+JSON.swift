@@ -1,10 +1,11 @@
 import FleetProtocol
 
 extension Folder {
-    /// Reads a JSON file of ours; an error names the file and the member.
-    func value<Value: JSONReadable>(_ type: Value.Type = Value.self, in name: String, remedy: String? = nil) throws
-        -> Value
-    {
+    /// Reads a JSON file of ours; an error names the file and the member, and what helps where it is missing, or damaged.
+    func value<Value: JSONReadable>(
+        _ type: Value.Type = Value.self, in name: String, remedy: String? = nil,
+        ifDamaged damageRemedy: String = FleetHomeError.restoreFile
+    ) throws -> Value {
         let bytes = try read(name, limit: 256 * 1_024, remedy: remedy)
         do {
             return try Value(json: bytes, limit: bytes.count)
@@ -13,7 +14,7 @@ extension Folder {
                 .newerVersion, "\(path(of: name)): \(error)", remedy: "use the build that wrote it, or a newer one")
         } catch let error as FleetProtocolError {
             throw FleetHomeError(
-                .malformed, "\(path(of: name)): \(error)", remedy: FleetHomeError.restoreFile)
+                .malformed, "\(path(of: name)): \(error)", remedy: damageRemedy)
         }
     }
 

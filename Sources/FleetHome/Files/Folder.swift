@@ -64,6 +64,12 @@ struct Folder: Hashable, Sendable {
         return false
     }
 
+    /// The folder that it is in; nil for the first one.
+    var parent: Folder? {
+        let parts = path.split(separator: "/")
+        return parts.isEmpty ? nil : Folder("/" + parts.dropLast().joined(separator: "/"))
+    }
+
     func exists(_ name: String) -> Bool { access(path(of: name), F_OK) == 0 }
 
     /// The names of what is in the folder, sorted; none when there is no folder.
