@@ -232,7 +232,9 @@ extension DeviceCore {
         guard isGain else { return }
         tellAvailability(&app, link)
         // A gain comes last: also behind a newer value that waits for an older one to return.
-        let isWaiting = Self.otherPolicies.contains { app.mayBeUntold($0) && app[$0].isBehind }
+        let isWaiting =
+            app.availabilityTold.sent.map { $0.value != app.availability } ?? false
+            || Self.otherPolicies.contains { app.mayBeUntold($0) && app[$0].isBehind }
         if !isWaiting, app.mayBeUntold(.auth) { tell(.auth, &app, link) }
     }
 

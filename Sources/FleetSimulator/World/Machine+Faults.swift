@@ -105,8 +105,8 @@ extension Machine {
             return watch.sentEvents.insert(key).inserted ? effect : nil
         case .sendKeys where world.fault == .keysNotGiven: return world.noise.chance(15) ? nil : effect
         case .send(_, .keys(nil)) where world.fault == .keysNotTaken: return nil
-        case .sendKeys(let link, _) where world.fault == .keysNotRenewed:
-            return watch.given[link.number].flatMap { $0 } == nil ? effect : nil
+        case .sendKeys(let link, let app) where world.fault == .keysNotRenewed:
+            return watch.firstGiven[link.number].map { $0 == disk.keys[app] } ?? true ? effect : nil
         case .send(_, .deliver) where world.fault == .deliveriesLost: return world.noise.chance(15) ? nil : effect
         default: return effect
         }

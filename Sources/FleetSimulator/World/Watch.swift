@@ -73,6 +73,8 @@ struct Watch {
     var launches: [Int64: RandomID] = [:]
     /// Which keys the process at a connection has been given there; none where it may still have some from before.
     var given: [Int64: Int?] = [:]
+    /// The first of these.
+    var firstGiven: [Int64: Int] = [:]
     /// What apps have asked for, and the device has stored; and what it is to store next.
     private(set) var requests: Set<Request> = []
     var taking: Set<Request> = []
