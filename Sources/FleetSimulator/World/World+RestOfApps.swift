@@ -28,7 +28,7 @@ extension World {
             if let value, isOther, policy != .logLevel || !isNumberUsedTwice {
                 return fail(.convergence, "\(app.name): \(policy.rawValue) is \(report.value), not \(value)")
             }
-            guard let session = app.session else { continue }
+            guard let session = app.session, !isOwed(app, record) else { continue }
             if policy != .secureServices, !session.properties[policy].isWritten(as: report.value) {
                 return fail(
                     .convergence,
@@ -66,7 +66,7 @@ extension World {
         guard let told = core.status(of: app.id, at: machine.clock),
             let known = statuses.first(where: { $0.device == machine.id && $0.app == app.id })
         else { return fail(.summary, "\(app.name) has no status at the controller") }
-        if (told.secureServices == .available) != hasServices(record, on: machine) {
+        if (told.secureServices == .available) != hasServices(app, record) {
             fail(.summary, "\(app.name): its agent says that its secure services are \(told.secureServices)")
         }
         for policy in Policy.allCases where known[policy] != told[policy] {
@@ -129,30 +129,39 @@ extension World {
             fail(.passcodes, "\(app.name): it takes itself for an app that \(what)")
         }
         let properties = session.properties
-        let isSelfRetired = record.latch?.reason == .selfRetired
-        let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged
-        if properties.managed != managed {
-            fail(.convergence, "\(app.name): managed is \(properties.managed), not \(managed)")
-        }
-        if (properties.availability == .available) != hasServices(record, on: app.machine) {
+        let hasServices = hasServices(app, record)
+        if (properties.availability == .available) != hasServices {
             fail(.convergence, "\(app.name): its secure services are \(properties.availability)")
         }
-        let keys = hasServices(record, on: app.machine) ? app.machine.keys(of: app.id) : nil
+        let keys = hasServices ? app.machine.keys(of: app.id) : nil
         if session.keys != keys {
             fail(keys == nil ? .erased : .keys, "\(app.name): its process has other keys than it may")
         }
         if (try? session.usableKeys()) != keys {
             fail(.keys, "\(app.name): it can use \(keys == nil ? "keys" : "no keys"), and its agent says otherwise")
         }
+        if isOwed(app, record) { return }
+        let isSelfRetired = record.latch?.reason == .selfRetired
+        let managed: ManagedPolicy = isSelfRetired ? .unknown : layers.speak(of: app.id) ? .managed : .unmanaged
+        if properties.managed != managed {
+            fail(.convergence, "\(app.name): managed is \(properties.managed), not \(managed)")
+        }
         if properties.authReason != record.authReason {
             fail(.convergence, "\(app.name): the reason is \(properties.authReason), not \(record.authReason)")
         }
     }
 
-    private func hasServices(_ record: AppRecord, on machine: Machine) -> Bool {
-        guard record.authState == .authorized else { return false }
+    private func hasServices(_ app: AppProcess, _ record: AppRecord) -> Bool {
+        guard record.authState == .authorized, !isOwed(app, record) else { return false }
         guard case .secureServices(let value) = record[.secureServices].value else { return true }
-        return !value.isLocked && (value.passcode?.isRequired != true || machine.isOpen(record))
+        return !value.isLocked && (value.passcode?.isRequired != true || app.machine.isOpen(record))
+    }
+
+    /// It has still to be told of a retirement that is over, and nobody is there to hear of it.
+    private func isOwed(_ app: AppProcess, _ record: AppRecord) -> Bool {
+        guard app.isClosed || !app.isAttended, record.authState != .retired else { return false }
+        if case .auth(.retired, _) = record.properties[.auth] { return true }
+        return false
     }
 
     /// Nothing of what the layers say is in force in an app that has retired itself, and it does not look as if it were.
