@@ -91,12 +91,12 @@ extension AppConnect {
         }
     }
 
-    /// What an agent has said before it went is heard: its last word may take the keys away.
+    /// What an agent has said before it went is heard: its last word may take the keys away, at once. Whom it wants to be called
+    /// for it is told anew by the next one.
     private func readRest(
         of socket: borrowing UnixSocket, _ splitter: inout LineSplitter, in environment: Environment
     ) {
-        let deadline = ContinuousClock().now + Self.closeTime
-        while case .bytes(let bytes) = socket.read(), ContinuousClock().now < deadline {
+        while !isStopped, case .bytes(let bytes) = socket.read() {
             for line in splitter.lines(in: bytes) where !line.isEmpty { received(line, in: environment) }
             if splitter.isOverflown { return }
         }

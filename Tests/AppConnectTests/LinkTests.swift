@@ -43,29 +43,35 @@ struct LinkTests {
         .deliver(number: number, .policy(.config(["n": text]), reason: .none))
     }
 
-    @Test("what an agent said before it went is heard, also when nothing can be written to it any more")
+    @Test("keys that an agent takes back before it goes are gone, also when nothing can be written to it any more")
     func lastWord() async throws {
-        // All that came is read behind this callback, and answered to nobody.
         let (isCalled, isGone) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isLost = DispatchSemaphore(value: 0)
         let app = RecordingApp { _, what in
             guard what == "config first" else { return }
             isCalled.signal()
             isGone.wait()
         }
-        try await withApp(app) { appConnect, agent in
-            let peer = try agent.ready()
+        @Sendable func note(_ state: ConnectionState) { if case .disconnected = state { isLost.signal() } }
+        try await withApp(app, { $0.connectionChanged = note }) { appConnect, agent in
+            var properties = AppProperties.initial
+            properties.availability = .available
+            properties[.auth] = .auth(.authorized, message: "")
+            let (peer, _) = try agent.welcome()
+            let key = [UInt8](repeating: 7, count: AppKeys.size)
+            try peer.send(.keys(AppKeys(app: key, shared: key)))
+            try peer.send(.ready(properties))
+            guard try peer.next() == .ready else { throw TestFailure("no answer to ready") }
             try peer.send(config(1, "first"))
             isCalled.wait()
-            let filler = String(repeating: "x", count: 4_000)
-            for number in 2..<30 {
-                try peer.send(
-                    .deliver(number: Int64(number), .policy(.auth(.authorized, message: filler), reason: .policy)))
-            }
-            try peer.send(.deliver(number: 30, .policy(.auth(.retired, message: "last"), reason: .policy)))
+            #expect(try appConnect.derivedAppKey(identifier: "database").count == 32)
+            // What comes is read while answers to it can be written to nobody.
+            for number in 2..<60 { try peer.send(config(Int64(number), String(repeating: "x", count: 2_000))) }
+            try peer.send(.keys(nil))
             peer.close()
             isGone.signal()
-            repeat {} while try app.next() != "auth retired"
-            #expect(try appConnect.authMessage == "last")
+            #expect(isLost.wait(timeout: .now() + 20) == .success)
+            #expect(throws: SecureFileError.self) { try appConnect.derivedAppKey(identifier: "database") }
         }
     }
 

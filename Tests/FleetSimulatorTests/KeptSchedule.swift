@@ -618,5 +618,15 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(4_254, .crashBroker(downFor: 95)),
                     .init(4_399, .retire(1, 0)),
                 ])),
+        KeptSchedule(
+            what: "an enrolment that a broker shows once more puts no device back that was taken out",
+            schedule: Schedule(
+                seed: 1_516_959_446_265_197, devices: 1, apps: 1, broker: .hostile,
+                steps: [
+                    .init(973, .backUpController), .init(3_291, .putBackController(withFolder: false)),
+                    .init(8_714, .forge(0, .oldHello)), .init(15_416, .enroll(0, isNew: true)),
+                    .init(22_824, .putBackController(withFolder: false)), .init(30_891, .remove(0)),
+                    .init(33_176, .forge(0, .replayedRequest)),
+                ])),
     ]
 }
