@@ -109,7 +109,7 @@ struct MainJobTests {
             #expect(onDisk.range(of: Data("takings".utf8)) == nil)
             let again = try await answers(of: fleet, to: ["read \(path)"])
             #expect(again.last?["text"]?.stringValue == "takings of today", "the next launch has the same key")
-            // The app was killed, and never hears of it.
+            // The app was killed, and hears of it when it starts.
             try await fleet.apply(app, "all", "{auth: {state: retired}}", ["--wait=20s"])
             try await fleet.apply(app, "all", "{auth: {state: authorized}}")
             try await fleet.untilReported(app, on: "till-1", "auth") { $0["received"]?.integerValue == 3 }
@@ -119,15 +119,21 @@ struct MainJobTests {
         }
     }
 
-    /// What a launch of the app says to each of these commands, once it is ready. It is killed then.
+    /// What a launch of the app says to each of these commands, once it has its keys. It is killed then.
     private func answers(of fleet: TestFleet, to commands: [String]) async throws -> [JSONValue] {
         let process = try await fleet.startApp(app, on: "till-1")
         var answers: [JSONValue] = []
+        var isBegun = false
         for await line in process.lines {
             let said = try JSONValue(json: Array(line.utf8), limit: 100_000)
             let event = try #require(said["event"]?.stringValue)
-            guard ["ready", "written", "read", "error"].contains(event) else { continue }
-            if event != "ready" { answers.append(said) }
+            if ["written", "read", "error"].contains(event) {
+                answers.append(said)
+            } else {
+                let availability = said["availability"] ?? said["secureServicesAvailability"]
+                guard !isBegun, availability?.stringValue == "available" else { continue }
+                isBegun = true
+            }
             guard answers.count < commands.count else { break }
             try process.send(line: commands[answers.count])
         }
