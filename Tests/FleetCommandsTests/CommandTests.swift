@@ -342,6 +342,38 @@ struct CommandTests {
         }
     }
 
+    @Test("a dry run tells whether nobody is concerned, or no count moves")
+    func dryRunWithoutMoves() throws {
+        func last(_ moves: String) throws -> String? {
+            let text = #"""
+                {"documents":[{"app":"com.example.mail","target":"all","aspect":"auth","old":{"state":"authorized"}}],
+                 "documentsLeftOut":0,"warnings":[],"moves":[\#(moves)],"movesLeftOut":0}
+                """#
+            let body = try JSONValue(json: Array(text.utf8), limit: 10_000)
+            return try PlanOptions.report(body.decoded(), body).table.last
+        }
+        let counts = #"{"app":"com.example.mail","policy":"auth","counts":{"pending":2},"offline":0,"due":0}"#
+        #expect(try last("") == "no device that has reported these apps would have to follow")
+        #expect(try last(#"{"before":\#(counts),"after":\#(counts)}"#) == "the counts would stay as they are")
+    }
+
+    @Test("whoever asks what decides on a device that nobody knows is told so")
+    func policiesOfNobody() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = try await fleet.controller { asked, _ in
+                let policy = JSONValue.object(["app": "com.example.mail", "target": "all", "aspect": "auth"])
+                let devices: [JSONValue] = asked.body["device"] == "till-1" ? [.object(["device": "till-1"])] : []
+                let rows = asked.verb == .policies ? [policy] : devices
+                return .success(.object([JSONValue.Member(asked.verb.rawValue, .array(rows))]), next: nil)
+            }
+            for (device, note) in [("till-1", ""), ("til-1", "note: nothing is known of device til-1\n")] {
+                let result = try await fleet.fleetctl("get", "policies", "--device", device)
+                #expect(result.status == 0 && result.errors == note, "\(result)")
+            }
+        }
+    }
+
     @Test("what is taken away is shown as deleted")
     func delete() async throws {
         try await withFixture { fixture in

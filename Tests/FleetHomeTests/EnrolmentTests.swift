@@ -197,7 +197,9 @@ struct EnrolmentTests {
                 return #expect(throws: FleetHomeError.self) { try home.prepare([other]) }?.message
             }
             #expect(refusal(out) == "\(out) is the folder of device till-1")
-            #expect(refusal(out + "/till-2") == "\(out)/till-2 is inside the folder of device till-1")
+            for below in ["till-2", "state/deep/till-2"] {
+                #expect(refusal("\(out)/\(below)") == "\(out)/\(below) is inside the folder of device till-1")
+            }
             #expect(refusal(home.path + "/new/till-2") == "\(home.path)/new/till-2 is inside the fleet's folder")
             let link = folder.path + "/link"
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: home.path)

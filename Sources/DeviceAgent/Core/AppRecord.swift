@@ -7,9 +7,6 @@ package struct AppRecord: Hashable, Sendable {
         package var change: Revision
         package var reason: AuthReason
         package var message: String
-
-        /// What the app is told.
-        var value: PolicyValue { .auth(.retired, message: message) }
     }
 
     package var id: AppID { installation.id }
@@ -232,7 +229,7 @@ package struct AppRecord: Hashable, Sendable {
     /// What a process begins with.
     package var properties: AppProperties {
         var values = records.map(\.value)
-        if let owed { values[Policy.auth.index] = owed.value }
+        if let owed { values[Policy.auth.index] = .auth(.retired, message: owed.message) }
         return AppProperties(
             managed: managed, authReason: owed?.reason ?? authReason, availability: availability, values: values)
     }
@@ -328,15 +325,16 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     /// With its ready the process gets the present values. Where they differ from what it was told before, it has to be
-    /// told whatever comes next, also the value of before.
-    mutating func takeReady() {
+    /// told whatever comes next, also the value of before. Returns what it says.
+    mutating func takeReady() -> AppProperties {
         let shown = properties
         for policy in Policy.allCases where self[policy].told.map({ $0.value != shown[policy] }) ?? false {
             self[policy].told = nil
         }
         self[.auth].told?.reason = shown.authReason
         if managedTold.told != managed { managedTold.told = nil }
-        if availabilityTold.told != availability { availabilityTold.told = nil }
+        if availabilityTold.told != shown.availability { availabilityTold.told = nil }
+        return shown
     }
 
     /// The app has learnt new callbacks: what it could not be told before it is told now.

@@ -185,8 +185,7 @@ extension DeviceCore {
             guard app.wasReady || isCertain(of: app.id) else { return false }
             processes[app.id]?.phase = .readySent
             tellKeys(app, process)
-            app.takeReady()
-            batch.effects.append(.send(process.link, .ready(app.properties)))
+            batch.effects.append(.send(process.link, .ready(app.takeReady())))
             return true
         case .readySent: return false
         case .ready:
@@ -246,10 +245,7 @@ extension DeviceCore {
     private mutating func confirmRetirement(of app: inout AppRecord, _ link: LinkID) {
         guard processes[app.id]?.awaitsRetirement == true else { return }
         processes[app.id]?.awaitsRetirement = false
-        let value = PolicyValue.auth(.retired, message: PolicyValue.selfRetiredMessage)
-        let number = send(.policy(value, reason: .selfRetired), to: &app, link)
-        app[.auth].sent = PolicyRecord.Told(
-            number: number, revision: app[.auth].received, value: value, isSubstitute: true, reason: .selfRetired)
+        sendRetirement(PolicyValue.selfRetiredMessage, .selfRetired, to: &app, link)
     }
 
     /// Tells an app of a retirement that has ended: nothing else comes before it has heard of that.
@@ -258,9 +254,17 @@ extension DeviceCore {
             guard !sent.value.isRetirement, givesWay(sent.number, of: app.id) else { return }
             app[.auth].told = nil
         }
-        let number = send(.policy(owed.value, reason: owed.reason), to: &app, link)
+        sendRetirement(owed.message, owed.reason, to: &app, link)
+    }
+
+    /// Tells of a retirement whatever is in force by now.
+    private mutating func sendRetirement(
+        _ message: String, _ reason: AuthReason, to app: inout AppRecord, _ link: LinkID
+    ) {
+        let value = PolicyValue.auth(.retired, message: message)
+        let number = send(.policy(value, reason: reason), to: &app, link)
         app[.auth].sent = PolicyRecord.Told(
-            number: number, revision: app[.auth].received, value: owed.value, isSubstitute: true, reason: owed.reason)
+            number: number, revision: app[.auth].received, value: value, isSubstitute: true, reason: reason)
     }
 
     private mutating func tell(_ policy: Policy, _ app: inout AppRecord, _ link: LinkID) {

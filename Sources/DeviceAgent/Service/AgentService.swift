@@ -52,6 +52,9 @@ package final class AgentService: Service {
                 "socket": "\(configuration.socketPath)",
             ])
         if store.isDiskFull { runner.logDisk() }
+        if let problem = store.reserveProblem {
+            logger.warning("no room is kept for a full disk", metadata: ["reason": "\(problem)"])
+        }
         var cause: (any Error)?
         for await error in failures.cancelOnGracefulShutdown() {
             cause = error

@@ -15,6 +15,9 @@ package struct DeviceStore: Sendable {
     /// Whether it lives on what was kept for a full disk.
     package var isDiskFull: Bool { reserve?.isDiskFull == true }
 
+    /// Why it keeps no room for a full disk, where the disk is not full.
+    package var reserveProblem: String? { reserve?.problem }
+
     /// Opens the file at `path`, or makes it. Throws when it is damaged, not writable, of another program or of a newer
     /// version, and then changes nothing.
     ///

@@ -17,6 +17,8 @@ final class DiskReserve: Sendable {
         var isHeld = false
         /// That was why it could not be taken, or was given back.
         var isDiskFull = false
+        /// Why it cannot be taken otherwise.
+        var problem: String?
         var lookedAt: Int?
     }
 
@@ -25,6 +27,9 @@ final class DiskReserve: Sendable {
     var isHeld: Bool { state.withLock { $0.isHeld } }
 
     var isDiskFull: Bool { state.withLock { $0.isDiskFull } }
+
+    /// Why there is none, where the disk is not full.
+    var problem: String? { state.withLock { $0.problem } }
 
     /// Takes the room, if it was given back and there is some; looks for it once a minute.
     func take() {
@@ -36,8 +41,10 @@ final class DiskReserve: Sendable {
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard file >= 0 else {
                 state.isDiskFull = [ENOSPC, EDQUOT].contains(errno)
+                state.problem = state.isDiskFull ? nil : "opening \(path) failed: \(String(cString: strerror(errno)))"
                 return
             }
+            state.problem = nil
             defer { close(file) }
             state.isHeld = posix_fallocate(file, 0, Self.size) == 0
             state.isDiskFull = !state.isHeld

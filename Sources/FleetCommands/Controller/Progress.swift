@@ -127,8 +127,8 @@ struct Progress: Hashable, JSONReadable {
     var summary: [String] {
         let said = rows.reduce(into: OutcomeCounts()) { $0.add($1.counts) }.text
         let offline = sum(\.offline)
-        let policies =
-            said.isEmpty ? "no device has reported these apps yet (are they called so?)" : "policies: " + said
+        let none = "no device has reported these apps yet: check their names if some should have"
+        let policies = said.isEmpty ? none : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
             + retired.map { $0.counts.text(of: $0.app) }
     }

@@ -46,8 +46,8 @@ extension FleetHome {
         try TrustDocument(json: trust.payload, limit: SignedDocument.maximumSize).version
     }
 
-    /// Enrols devices, or enrols them again: each gets the next incarnation, or the one that its floors name, a new password, and a folder that an agent
-    /// can be started on. The broker is told once, behind all of them.
+    /// Enrols devices, or enrols them again: each gets the next incarnation, or a later one that its floors name, a new
+    /// password, and a folder that an agent can be started on. The broker is told once, behind all of them.
     ///
     /// What `floors` and the enrolments know may be of some time ago: a trust document that is newer here counts.
     @discardableResult
@@ -144,7 +144,8 @@ extension FleetHome {
                     .exists, "the fleet's folder is inside \(folder.path)",
                     remedy: "choose a folder of the device's own: nobody but its owner may enter it")
             }
-            if let parent = folder.parent, let other = Self.device(of: parent) {
+            for above in sequence(first: folder, next: \.parent).dropFirst() {
+                guard let other = Self.device(of: above) else { continue }
                 throw FleetHomeError(
                     .exists, "\(folder.path) is inside the folder of device \(other)",
                     remedy: "choose a folder of the device's own")

@@ -194,7 +194,7 @@ extension AppProcess {
                 world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties)")
             }
             isRetiring = isAttended && (isRetiring || !effects.isEmpty)
-            untold = nil
+            retirement.forget()
             // The app has done that itself.
             forgetCalls()
             return effects

@@ -50,10 +50,7 @@ final class AppProcess {
     var called: [DeliveryKind: Delivery] = [:]
     /// That has been forgotten since.
     var isCalledForLess = false
-    /// A retirement is in force.
-    private var isRetired = false
-    /// Behind which delivery this installation has to be called for that; nil when it has been.
-    var untold: Int64?
+    var retirement = RetirementWatch()
     /// What this launch calls its library: an update of the app seldom brings another one.
     var sdk: String { "sim/\(launch / 3)" }
 
@@ -156,28 +153,13 @@ final class AppProcess {
         saidUnsupported = []
         called = [:]
         isCalledForLess = false
-        untold = nil
+        retirement.forget()
         crash()
     }
 
-    /// Its device has stored what is in force. A retirement by somebody else is one that it has to hear of.
+    /// Its device has stored what is in force.
     func stored(_ record: AppRecord) {
-        guard record.install == install else { return }
-        let wasRetired = isRetired
-        isRetired = record.latch != nil
-        guard isRetired, !wasRetired else { return }
-        untold = record.wasReady && record.latch?.reason != .selfRetired ? record.nextDelivery : nil
-    }
-
-    /// Whatever has become of its retirement, an app that can be called for it is, before it is for what follows: it has data
-    /// of its own to erase.
-    private func checkTold(_ call: AppSession.Call) {
-        guard let untold, case .changed(let number, .policy(.auth(let state, _), _)) = call else { return }
-        if state == .retired {
-            self.untold = nil
-        } else if number > untold, !machine.wasPutBack {
-            world.fail(.erased, "\(name): it was retired, has not been told so, and is called for \(state)")
-        }
+        if record.install == install { retirement.stored(record) }
     }
 
     // MARK: The link
@@ -346,7 +328,9 @@ final class AppProcess {
         world.say(name, "is called: \(call)")
         machine.check(call, of: self)
         watch.begins(call)
-        checkTold(call)
+        if let problem = retirement.problem(in: call), !machine.wasPutBack {
+            world.fail(.erased, "\(name): \(problem)")
+        }
         if case .activity(let isActive) = call { isResigned = !isActive }
         if call == .ready { wasReady = true }
         if case .changed(let number, let delivery) = call {

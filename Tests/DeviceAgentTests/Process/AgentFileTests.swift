@@ -88,6 +88,19 @@ struct AgentFileTests {
         }
     }
 
+    @Test("what stands in the place of the room for a full disk is named, and no disk is said to be full")
+    func noReserve() async throws {
+        try await withFixture { fixture in
+            let agent = try AgentFolder(fixture, fleet: fleet, port: 1)
+            let reserve = agent.state.appendingPathComponent("agent.db-reserve").path
+            try FileManager.default.createDirectory(atPath: reserve, withIntermediateDirectories: true)
+            let process = try await agent.start(fixture)
+            try await until("the agent says so") { process.errors.contains("no room is kept for a full disk") }
+            #expect(process.errors.contains("opening \(reserve) failed: Is a directory"), "\(process.errors)")
+            #expect(!process.errors.contains("the disk is full"), "\(process.errors)")
+        }
+    }
+
     @Test("a store that may only be read, itself or its folder, is refused for an agent for which modes count")
     func readOnly() async throws {
         try await withFixture { fixture in
