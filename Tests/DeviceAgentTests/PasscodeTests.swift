@@ -251,6 +251,30 @@ struct PasscodeTests {
         #expect(try device.status(mail).secureServices == .unavailable)
     }
 
+    @Test("it counts for each app from when its own policy says it, also where another app had a long one before")
+    func laterAutoLockOfAnother() throws {
+        var (device, link) = try device { $0.autoLock = 3_600 }
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.apply(.all, notes, .auth, .auth(.authorized))
+        try device.ask(notes)
+        try device.answer(device.launch(notes))
+        try device.wait(1_800)
+        try device.ask(notes) { $0.autoLock = 60 }
+        #expect(try device.status(notes).secureServices == .available, "nobody had to say that it is used")
+        try device.wait(59)
+        try device.ask(notes) { $0.autoLock = 61 }
+        #expect(try device.status(notes).secureServices == .available)
+        #expect(device.core.nextTick == device.core.state.running.total + 2_000, "another time begins nothing anew")
+        try device.wait(2)
+        #expect(try device.status(notes).secureServices == .unavailable)
+        #expect(try device.status(mail).secureServices == .available)
+        try device.handle(.frame(link, .used))
+        try device.wait(3_599)
+        #expect(try device.status(mail).secureServices == .available)
+        try device.wait(1)
+        #expect(try device.status(mail).secureServices == .unavailable)
+    }
+
     @Test("a passcode is forgotten when none is required, and not when nobody says anything; then a new one is set")
     func forgotten() throws {
         var (device, link) = try device { $0.autoLock = 60 }

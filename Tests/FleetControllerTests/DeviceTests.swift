@@ -184,6 +184,38 @@ struct DeviceTests {
         #expect(asked.count == 24)
     }
 
+    @Test(
+        "one that comes later is greeted again within ten heartbeats too, and who speaks itself takes nobody's turn",
+        arguments: [7, 10, 25])
+    func rounds(ofNewcomers count: Int) throws {
+        let world = try World()
+        world.connect()
+        func ids(_ numbers: Range<Int>) -> [DeviceID] { numbers.map { DeviceID(unchecked: "till-\($0)") } }
+        var connections: [DeviceID: RandomID] = [:]
+        func come(_ devices: [DeviceID]) {
+            for device in devices {
+                connections[device] = .random()
+                world.online(device, connection: connections[device] ?? .random())
+            }
+        }
+        come(ids(0..<count))
+        world.pass(seconds: 60)
+        come(ids(count..<count + 3))
+        world.published = []
+        var greetedAt: [String: Int] = [:]
+        for beat in 1...30 {
+            // The first one says each time that it has missed something.
+            world.online(ids(0..<1)[0], connection: connections[ids(0..<1)[0]] ?? .random(), nonce: .random())
+            world.pass(seconds: 60)
+            for topic in world.topics(of: "/hello/") { greetedAt[topic] = beat }
+            world.published = []
+            for device in ids(1..<count + 3) {
+                let last = greetedAt[world.identity.topic(.hello(device))] ?? 0
+                #expect(beat - last < 11, "\(device) at heartbeat \(beat)")
+            }
+        }
+    }
+
     @Test("a status that a presence tells of and that never came is asked for, once a round")
     func lostStatus() throws {
         let world = try World()

@@ -54,7 +54,7 @@ package struct AppRecord: Hashable, Sendable {
     }
     /// A retirement that has ended before this installation was told of it: that comes first, and until then its keys are out
     /// of its reach. It may have data of its own to erase.
-    var owed: Latch? {
+    package internal(set) var owed: Latch? {
         get {
             guard case .owed(let latch) = retirement else { return nil }
             return latch

@@ -29,6 +29,14 @@ package struct PasscodeCheck: Hashable, Sendable {
     let strength: PasscodeStrength
 }
 
+/// When an app locks that nobody uses.
+struct AutoLock {
+    /// Seconds without use.
+    let after: Int64
+    /// The running time at which its policy came to lock it so: nobody may have been asked before to say that one is used.
+    let since: Int64
+}
+
 /// What nobody but this run of the agent knows: when it starts, the passcode has to be entered.
 struct PasscodeEntry: Sendable {
     /// Of the passcode that was entered; nil while it has to be.
@@ -203,19 +211,19 @@ extension DeviceCore {
 
     /// The running time at which the app is locked if nobody uses an app.
     private func idleTime(of app: AppRecord) -> Int64? {
-        app.secureServices.autoLock.map { passcodeEntry.usedAt + $0 * 1_000 }
+        guard let after = app.secureServices.autoLock else { return nil }
+        return max(passcodeEntry.usedAt, autoLocks[app.id]?.since ?? 0) + after * 1_000
     }
 
     /// Seconds; nil where no app locks by itself.
-    var shortestAutoLock: Int64? { autoLocks.values.min() }
+    var shortestAutoLock: Int64? { autoLocks.values.lazy.map(\.after).min() }
 
     /// Notes after what time an app locks. All apps are told the shortest: whoever is used keeps all of them open.
     mutating func noteAutoLock(of app: AppRecord) {
-        let autoLock = app.asksForPasscode ? app.secureServices.autoLock : nil
-        guard autoLocks[app.id] != autoLock else { return }
-        // Nobody was asked before to say that an app is used.
-        if shortestAutoLock == nil { passcodeEntry.usedAt = state.running.total }
-        autoLocks[app.id] = autoLock
+        let after = app.asksForPasscode ? app.secureServices.autoLock : nil
+        let known = autoLocks[app.id]
+        guard known?.after != after else { return }
+        autoLocks[app.id] = after.map { AutoLock(after: $0, since: known?.since ?? state.running.total) }
         for id in processes.keys { batch.settledApps.insert(id) }
     }
 

@@ -28,8 +28,8 @@ package struct DeviceCore: Sendable {
     /// The processes that are connected as apps.
     var processes = AppTable<AppProcess>()
     var passcodeEntry = PasscodeEntry()
-    /// After how many seconds without use each app locks that asks for the passcode.
-    var autoLocks = AppTable<Int64>()
+    /// Of each app that asks for the passcode, and locks when no app is used.
+    var autoLocks = AppTable<AutoLock>()
     var pasteboard: Pasteboard?
     var refusals: [Status.Refusal] = []
     var sequence: Int64 = 0

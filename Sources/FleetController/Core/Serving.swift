@@ -14,6 +14,8 @@ struct Serving {
         var apps: [AppID]
         /// Behind how many heartbeats it went.
         var beats = 0
+        /// Of all greetings of this connection.
+        var number = 0
 
         init(_ presence: Presence) {
             connection = presence.connection
@@ -28,20 +30,22 @@ struct Serving {
     private(set) var waiting: [DeviceID: Greeting] = [:]
     /// Devices that have had one, and have not left since.
     private(set) var greeted: [DeviceID: Greeting] = [:]
-    /// Devices whose turn to be compared is still to come, the next one last.
-    private var round: [DeviceID] = []
-    /// How many of them each heartbeat takes.
-    private var share = 0
-    /// Devices that were told in this round what was lost: once is enough where it does not help.
-    private var told: Set<DeviceID> = []
+    /// Greetings in their order, from `next` on. One that another one of the device has followed does not count any more.
+    private var round: [(device: DeviceID, number: Int)] = []
+    private var next = 0
+    private var greetings = 0
+    /// In at most so many heartbeats each device is compared once.
+    private static let roundLength = 10
+    /// At which heartbeat devices were told last what was lost: once a round is enough where it does not help.
+    private var told: [DeviceID: Int] = [:]
     /// Devices that are asked with the next heartbeat.
     private var later: [DeviceID: Set<Hello.Lost>] = [:]
     /// Heartbeats of this connection.
     private var beats = 0
     /// At which of them a device was first told that its documents are not those that it should have.
     private var firstTold: [DeviceID: Int] = [:]
-    /// After so many heartbeats in which telling has not helped, two rounds, somebody has to look.
-    private static let patience = 20
+    /// After so many heartbeats in which telling has not helped somebody has to look.
+    private static let patience = 2 * roundLength
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
     /// Own publishes below desired/ that have not come back yet, and the heartbeats before each: until it is back what comes
@@ -91,7 +95,9 @@ struct Serving {
     /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are
     /// others for long although it was told.
     private mutating func tell(_ device: DeviceID, _ loss: Collector.Loss) -> Bool {
-        guard told.insert(device).inserted else { return false }
+        let round = max(1, min(greeted.count, Self.roundLength))
+        guard told[device].map({ beats - $0 >= round }) ?? true else { return false }
+        told[device] = beats
         var greeting = Greeting(loss.presence)
         greeting.lost = loss.lost.union(waiting[device]?.lost ?? [])
         waiting[device] = greeting
@@ -147,6 +153,7 @@ struct Serving {
         waiting[device] = nil
         greeted[device] = nil
         firstTold[device] = nil
+        told[device] = nil
     }
 
     /// The next devices in the order of their ids that a hello goes to, at most `limit` of them; they count as greeted.
@@ -154,30 +161,35 @@ struct Serving {
         let taken = waiting.sorted { $0.key < $1.key }.prefix(limit)
         for (device, greeting) in taken {
             waiting[device] = nil
+            greetings += 1
+            var greeting = greeting
+            (greeting.beats, greeting.number, greeting.apps) = (beats, greetings, [])
             greeted[device] = greeting
-            greeted[device]?.beats = beats
-            greeted[device]?.apps = []
+            round.append((device, greetings))
+        }
+        if round.count > 2 * greeted.count + 16 {
+            round = round[next...].filter { greeted[$0.device]?.number == $0.number }
+            next = 0
         }
         return taken.map { ($0.key, $0.value) }
     }
 
-    /// The next part of a round through all devices has a hello again: each answers with its presence, and so shows
-    /// whether anything was dropped on the way. A round takes ten heartbeats.
+    /// Those that were greeted longest ago have a hello again: each answers with its presence, and so shows whether anything
+    /// was dropped on the way. Nobody waits for more than ten heartbeats.
     mutating func askNext() {
         beats += 1
         silence += 1
         let due = later
         later = [:]
         for (device, lost) in due { ask(device, lost: lost) }
-        if round.isEmpty {
-            round = greeted.keys.sorted(by: >)
-            share = (round.count + 9) / 10
-            told = []
+        var share = (greeted.count + Self.roundLength - 1) / Self.roundLength
+        while share > 0, next < round.count {
+            let (device, number) = round[next]
+            next += 1
+            guard var greeting = greeted[device], greeting.number == number else { continue }
+            share -= 1
+            greeting.lost = []
+            if waiting[device] == nil { waiting[device] = greeting }
         }
-        for device in round.suffix(share) where waiting[device] == nil {
-            waiting[device] = greeted[device]
-            waiting[device]?.lost = []
-        }
-        round.removeLast(min(share, round.count))
     }
 }

@@ -5,6 +5,10 @@ import FleetProtocol
 struct PasscodeWatch {
     /// The passcode that was entered last on this run, and when an app was used last since, by the running time.
     private(set) var entered: (text: String, usedAt: Int64)?
+    /// The same, of what is certain: between the events of one moment, nobody knows whether an app was open.
+    private(set) var usedSurelyAt: Int64 = 0
+    /// Since when each app locks by itself, by the running time, and whether that is certain.
+    private(set) var locksSince: [AppID: (at: Int64, isCertain: Bool)] = [:]
     /// No entry is looked at before.
     private(set) var waitsUntil: Int64 = 0
     private(set) var isEnteredNow = false
@@ -36,6 +40,7 @@ struct PasscodeWatch {
 
     mutating func wasRight(_ text: String, at running: Int64) {
         entered = isLockedSince ? nil : (text, running)
+        usedSurelyAt = running
         (isEnteredNow, wrong, waitsUntil) = (true, 0, 0)
     }
 
@@ -45,7 +50,30 @@ struct PasscodeWatch {
         wait(from: running)
     }
 
-    mutating func used(at running: Int64) { entered?.usedAt = running }
+    mutating func used(at running: Int64, isCertain: Bool) {
+        entered?.usedAt = running
+        if isCertain { usedSurelyAt = running }
+    }
+
+    /// Apps that lock by themselves, and those whose policy may have said so anew in this moment.
+    mutating func lock(_ apps: [(id: AppID, isNew: Bool)], at running: Int64, isCertain: Bool) {
+        locksSince = Dictionary(
+            uniqueKeysWithValues: apps.map { app in
+                let known = app.isNew ? nil : locksSince[app.id]
+                return (app.id, known ?? (running, isCertain))
+            })
+    }
+
+    /// How long an app that locks by itself has had nobody who uses it, in milliseconds: at least, or at most.
+    func idleTime(of app: AppID, at running: Int64) -> Int64? {
+        entered.map { running - max($0.usedAt, locksSince[app]?.at ?? 0) }
+    }
+
+    func longestIdleTime(of app: AppID, at running: Int64) -> Int64 {
+        let since = locksSince[app]
+        return running - max(usedSurelyAt, since?.isCertain == true ? since?.at ?? 0 : 0)
+    }
+
     mutating func forgotten() { (entered, waitsUntil) = (nil, 0) }
 }
 
@@ -127,11 +155,15 @@ extension Machine {
     func checkPasscodes(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
         let running = core.state.running.total
         watch.passcode.begins(at: running)
-        // Nobody was asked before; and of more that has happened in this moment nobody knows.
-        let asking = Set(core.state.apps.values.filter(\.saysUse).map(\.id))
-        let wasAsked = asking.contains { watch.records[$0]?.saysUse == true }
-        if !asking.isEmpty, !wasAsked || events.count > 1 && wereDocumentsTaken(core) {
-            watch.passcode.used(at: running)
+        // Of more that has happened in this moment nobody knows.
+        let locking = core.state.apps.values.filter(\.locksItself).map { app in
+            let isNew = watch.records[app.id]?.locksItself != true
+            return (id: app.id, isNew: isNew || events.count > 1 && wasDocumentTaken(app.id, core))
+        }
+        watch.passcode.lock(locking, at: running, isCertain: events.count == 1)
+        let idle = watch.passcode.locksSince.filter { app, _ in
+            let after = core.state.apps[app]?.secureServices.autoLock ?? 0
+            return watch.passcode.longestIdleTime(of: app, at: running) >= after * 1_000
         }
         for event in events {
             switch event {
@@ -139,8 +171,9 @@ extension Machine {
             case .frame(let link, .used):
                 guard let app = watch.links[link.number] else { continue }
                 // More may have happened in this moment: before it, and behind it.
-                if [watch.records[app], core.state.apps[app]].contains(where: { $0.map(keepsOpen) ?? false }) {
-                    watch.passcode.used(at: running)
+                let keeping = [watch.records[app], core.state.apps[app]].map { $0.map(keepsOpen) ?? false }
+                if keeping.contains(true) {
+                    watch.passcode.used(at: running, isCertain: events.count == 1 && !keeping.contains(false))
                 }
             case .passcodeChecked(let check, .right):
                 switch person.asked[check.link.number] {
@@ -158,7 +191,9 @@ extension Machine {
                 .passcodes, "\(name): a passcode is looked at \(watch.passcode.waitsUntil - running) ms too early")
         }
         let isTick = events.contains { if case .tick = $0 { true } else { false } }
+        let isAsked = events.contains { if case .frame(_, .passcode(.lock)) = $0 { true } else { false } }
         for app in core.state.apps.values {
+            if !isAsked, idle[app.id] == nil, let old = watch.records[app.id] { checkClosing(app, was: old) }
             if app.asksForPasscode, app.availability == .available { checkMayBeOpen(app, isTick: isTick, at: running) }
             if let old = watch.records[app.id] {
                 checkAttempts(app, was: old)
@@ -170,10 +205,8 @@ extension Machine {
     }
 
     /// Whether another document counts of an app than before, for its secure services.
-    private func wereDocumentsTaken(_ core: DeviceCore) -> Bool {
-        core.state.apps.values.contains { app in
-            watch.records[app.id].map { $0[.secureServices].received != app[.secureServices].received } ?? true
-        }
+    private func wasDocumentTaken(_ app: AppID, _ core: DeviceCore) -> Bool {
+        watch.records[app]?[.secureServices].received != core.state.apps[app]?[.secureServices].received
     }
 
     /// Whether the use of an app keeps others open. One that its policy locks beside is open by the passcode, or not.
@@ -183,18 +216,27 @@ extension Machine {
 
     /// An app that asks for the passcode has secure services only when that was entered, and not too long ago.
     private func checkMayBeOpen(_ app: AppRecord, isTick: Bool, at running: Int64) {
-        guard let (text, usedAt) = watch.passcode.entered else {
+        guard let text = watch.passcode.entered?.text, let time = watch.passcode.idleTime(of: app.id, at: running)
+        else {
             return world.fail(
                 .passcodes, "\(name)/\(app.id): it has secure services, and nobody has entered the passcode")
         }
         if text.count < app.shortestPasscode || app.passcodeLock != nil {
             world.fail(.passcodes, "\(name)/\(app.id): it has secure services by '\(text)'")
         }
-        if isTick, let autoLock = app.secureServices.autoLock, running - usedAt >= autoLock * 1_000 {
-            world.fail(
-                .passcodes, "\(name)/\(app.id): nobody has used an app for \(running - usedAt) ms, and it is not locked"
-            )
+        if isTick, let autoLock = app.secureServices.autoLock, time >= autoLock * 1_000 {
+            world.fail(.passcodes, "\(name)/\(app.id): nobody has used an app for \(time) ms, and it is not locked")
         }
+    }
+
+    /// What the passcode has opened stays open until its time without use is over, or somebody asks for a lock.
+    private func checkClosing(_ app: AppRecord, was old: AppRecord) {
+        guard watch.isAlone, old.availability == .available, app.availability != .available,
+            old.asksForPasscode, app.asksForPasscode, app.passcodeLock == nil, app.authState == .authorized,
+            app.hasKeys, !app.isLocked, !app.isWipeDue, app.owed == nil,
+            let text = watch.passcode.entered?.text, text.count >= app.shortestPasscode
+        else { return }
+        world.fail(.passcodes, "\(name)/\(app.id): an app was used in time, and it is locked")
     }
 
     /// Wrong entries are counted, and have their consequence, no sooner and no later than the policy says.
@@ -263,18 +305,18 @@ extension Machine {
 
     /// At rest: whether an app that asks for the passcode has its secure services. Where nobody can say, as its record does.
     func isOpen(_ record: AppRecord) -> Bool {
-        guard let core, let (text, usedAt) = watch.passcode.entered, record.passcodeLock == nil,
+        guard let core, let text = watch.passcode.entered?.text, record.passcodeLock == nil,
             text.count >= record.shortestPasscode
         else { return false }
-        guard let autoLock = record.secureServices.autoLock else { return record.availability == .available }
-        if core.state.running.total - usedAt >= autoLock * 1_000 { return false }
+        let time = watch.passcode.idleTime(of: record.id, at: core.state.running.total) ?? 0
+        if let autoLock = record.secureServices.autoLock, time >= autoLock * 1_000 { return false }
         return record.availability == .available
     }
 }
 
 extension AppRecord {
-    /// Whether apps are asked to say that they are used, for its sake.
-    fileprivate var saysUse: Bool { asksForPasscode && secureServices.autoLock != nil }
+    /// When no app is used.
+    fileprivate var locksItself: Bool { asksForPasscode && secureServices.autoLock != nil }
     /// In characters.
     fileprivate var shortestPasscode: Int64 { secureServices.passcode?.minLength ?? 0 }
 }
