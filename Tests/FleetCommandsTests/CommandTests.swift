@@ -81,6 +81,61 @@ struct CommandTests {
         }
     }
 
+    @Test("several devices are removed at once; what is wrong with one keeps no other, and keys of one keep all")
+    func removeSeveral() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let tills = (1...3).map { DeviceID(unchecked: "till-\($0)") }
+            func enroll() throws {
+                let enrolments = tills.map {
+                    FleetHome.Enrolment(device: $0, folder: fleet.folder.path + "/\($0)", floors: nil)
+                }
+                try fleet.home.enroll(enrolments, floors: Floors(trust: fleet.home.trust()))
+            }
+            func left() throws -> [DeviceID] { try tills.filter { try fleet.home.incarnation(of: $0) != nil } }
+            try enroll()
+            let holding = Mutex(Set(["till-2", "till-3"]))
+            let controller = try await fleet.controller { asked, _ in
+                let device = asked.body["device"]?.stringValue ?? ""
+                if asked.verb == .apps {
+                    let app: JSONValue = .object(["app": "a", "keys": "present"])
+                    let apps = holding.withLock { $0.contains(device) } ? [app] : []
+                    return .success(.object(["apps": .array(apps)]), next: nil)
+                }
+                switch device {
+                case "till-2": return .failure(.init(.conflict, "it was enrolled again"))
+                case "stranger": return .failure(.init(.notFound, "there is no device stranger"))
+                default: return .success(.object([]), next: nil)
+                }
+            }
+            try "# gone\ntill-3\n\n stranger\n".write(
+                toFile: fleet.folder.path + "/ids.txt", atomically: true, encoding: .utf8)
+            let command = ["device", "remove", "till-1", "till-2", "till-1", "--from", fleet.folder.path + "/ids.txt"]
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let refused = try await fleet.fleetctl(command)
+            #expect(refused.status == 1, "\(refused)")
+            let said =
+                "fleetctl: till-2 has the keys of an app (a)\ntill-3 has the keys of an app (a), and would be told"
+            #expect(refused.errors.hasPrefix(said), "\(refused)")
+            #expect(try left() == tills)
+
+            holding.withLock { $0 = [] }
+            let result = try await fleet.fleetctl(command)
+            #expect(result.status == 3, "\(result)")
+            #expect(result.output == "till-1 is removed\ntill-3 is removed")
+            #expect(
+                result.errors
+                    == "fleetctl: refused: it was enrolled again\ntill-2 can connect no more, but what it reported is still"
+                    + " shown: repeat this command later.\nrefused: there is no device stranger\n", "\(result)")
+            #expect(try left() == [])
+            #expect(controller.asked.filter { $0.verb == .deviceRemove }.count == 4)
+
+            // One who is known nowhere, alone.
+            let stranger = try await fleet.fleetctl("device", "remove", "stranger")
+            #expect(stranger.status == 1 && stranger.errors.contains("there is no device stranger"), "\(stranger)")
+        }
+    }
+
     @Test("whoever removes a device that somebody enrols again meanwhile is told that it is there")
     func removedAndBack() async throws {
         try await withFixture { fixture in
@@ -163,7 +218,9 @@ struct CommandTests {
             let again = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
             #expect(again.status == 0, "\(again)")
             #expect(
-                again.errors.hasPrefix("warning: till-1 had the keys of an app (com.example.mail). Should it come back")
+                again.errors.hasPrefix(
+                    "note: enrolled before, and the earlier passwords count no more: till-1\n"
+                        + "warning: till-1 had the keys of an app (com.example.mail). Should it come back")
             )
             #expect(controller.asked.map(\.verb) == [.enroll, .apps, .enroll])
         }
@@ -353,7 +410,7 @@ struct CommandTests {
             return try PlanOptions.report(body.decoded(), body).table.last
         }
         let counts = #"{"app":"com.example.mail","policy":"auth","counts":{"pending":2},"offline":0,"due":0}"#
-        #expect(try last("") == "no device that has reported these apps would have to follow")
+        #expect(try last("") == "no app that a device has reported would get another policy")
         #expect(try last(#"{"before":\#(counts),"after":\#(counts)}"#) == "the counts would stay as they are")
     }
 
@@ -567,7 +624,8 @@ struct CommandTests {
                 .success(asked.verb == .apps ? .object(["apps": []]) : answer, next: nil)
             }
             let result = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second", "-o", "json")
-            #expect(result.status == 0 && result.errors == "", "\(result.errors)")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(result.errors == "note: enrolled before, and the earlier passwords count no more: till-1\n")
             #expect(controller.asked.map(\.verb) == [.apps, .enroll])
             #expect(controller.asked.last?.body.jsonText == #"{"device":"till-1","incarnation":2}"#)
             let agent = try JSONValue(

@@ -223,7 +223,7 @@ struct PolicyFileTests {
                 String(repeating: "[", count: 990) + String(repeating: "]", count: 990),
                 "1:1: expected a mapping, found a list"
             ), (String(repeating: "- ", count: 990) + "a\n", "1:1: expected a mapping, found a list"),
-            (String(repeating: "x", count: 1_048_577), "1:1: 1048577 bytes, where at most 1048576 are allowed"),
+            (String(repeating: "x", count: 1_048_577), "1:1: more than 1048576 bytes: split it into several files"),
         ])
     func noPolicy(text: String, expected: String) {
         #expect(Self.mistakes(text) == ["p.yaml:\(expected)"])
@@ -285,13 +285,17 @@ struct PolicyFileTests {
             Self.head
                 + "  auth: {state: retired}\n  dlp: {print: authorized}\n"
                 + "  secure-services: {passcode: {required: false}, autoLock: 5m}\n"
+                + "  log-level: {level: debug, notAfter: 2020-01-01T00:00:00Z}\n"
         )
         #expect(
             file.warnings.map(\.description) == [
                 "p.yaml:5:3: retires com.example.mail for all: its keys there are destroyed, and no other layer shields a device from it",
                 "p.yaml:6:3: dlp of com.example.mail for all says nothing about openIn, openFrom, pasteboard, dragAndDrop: not allowed",
                 "p.yaml:7:3: secure-services of com.example.mail for all: autoLock does nothing where no passcode is required",
+                "p.yaml:8:3: log-level of com.example.mail for all: its notAfter 2020-01-01T00:00:00.000Z is over, so it does nothing",
             ])
+        #expect(
+            try Self.read(Self.head + "  log-level: {level: debug, notAfter: 2999-01-01T00:00:00Z}\n").warnings.isEmpty)
     }
 
     @Test(

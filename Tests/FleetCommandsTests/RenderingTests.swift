@@ -143,6 +143,21 @@ struct RenderingTests {
                 All of these are shown by
                   fleetctl get apps --app a --retirement outstanding
                 """)
+        // It was removed meanwhile.
+        var left = try progress(2, 0, due: 0)
+        left.follow(waiting)
+        #expect(left.isSettled && !left.isConverged)
+        #expect(
+            left.shortfall(within: "30s") == """
+                1 device that had not destroyed the keys of a left the count: removed, on another disk, or with another \
+                policy. The keys may be there
+                """)
+        var later = try progress(2, 0, due: 0)
+        later.follow(left)
+        #expect(!later.isConverged, "that is not forgotten")
+        var done = try progress(3, 0, due: 0)
+        done.follow(waiting)
+        #expect(done.isConverged)
         let gone = try progress(3, 0, due: 0)
         #expect(gone.isSettled && gone.isConverged && gone.shortfall(within: "30s") == nil)
     }

@@ -59,6 +59,20 @@ struct WaitTests {
         #expect(error.map { Fleetctl.exitCode(for: $0) } == .validationFailure)
     }
 
+    @Test(
+        "says how a time is written",
+        arguments: [
+            (["apply", "-f", "x", "--wait=banana"], "or whole seconds, from 1s to 24h"),
+            (["apply", "-f", "x", "--wait=25h"], "or whole seconds, from 1s to 24h"),
+            (["watch", "--for", "0s"], "or whole seconds, from 1s to 24h"),
+            (["get", "events", "--since", "2026-11-21"], "or a time in UTC such as 2026-11-21T07:24:00.000Z"),
+        ])
+    func expectedTime(arguments: [String], expected: String) {
+        let error = #expect(throws: (any Error).self) { try Fleetctl.command(of: arguments) }
+        let text = error.map { Fleetctl.message(for: $0) } ?? ""
+        #expect(text.contains("expected a duration such as 90s, 5m, 12h, 90d, ") && text.contains(expected), "\(text)")
+    }
+
     @Test("ends with 3 when an app has answered otherwise, and names policy and answer")
     func otherwise() async throws {
         try await withFixture { fixture in
@@ -83,6 +97,37 @@ struct WaitTests {
                       fleetctl get apps --app com.example.mail
 
                     """)
+        }
+    }
+
+    @Test("ends with 3 when somebody has changed or deleted meanwhile what was asked for")
+    func superseded() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { asked, _ in
+                guard asked.verb == .progress else { return .success(Self.applied, next: nil) }
+                let superseded = [false, true].map { isDeleted in
+                    JSONValue.object([
+                        "app": "com.example.mail", "target": "all", "aspect": "log-level", "revision": 8,
+                        "by": "@operator.bob", "deleted": .bool(isDeleted),
+                    ])
+                }
+                guard case .object(let members) = Self.progress({ $0.applied = 1 }) else {
+                    return .failure(.init(.invalid, "no object"))
+                }
+                return .success(.object(members + [.init("superseded", .array(superseded))]), next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait", "-o", "json")
+            #expect(result.status == 3 && result.output.contains(#""converged": false"#), "\(result)")
+            #expect(
+                result.errors == """
+                    fleetctl: what was asked for does not stand any more, and is counted as it stands now:
+                      log-level of com.example.mail for all was changed meanwhile by @operator.bob
+                      log-level of com.example.mail for all was deleted meanwhile by @operator.bob
+
+                    """)
+            #expect(controller.asked.last?.body["documents"]?.arrayValue?.first?["revision"] == 7)
         }
     }
 
@@ -134,7 +179,15 @@ struct WaitTests {
         try await withFixture { fixture in
             let fleet = try await CommandFleet.start(fixture)
             let controller = try await fleet.controller { asked, _ in
-                guard asked.verb == .progress else { return .success(Self.applied, next: nil) }
+                guard asked.verb == .progress else {
+                    let results = (asked.body["changes"]?.arrayValue ?? []).map { change in
+                        JSONValue.object([
+                            "app": change["app"] ?? .null, "target": "all", "aspect": "log-level", "revision": 7,
+                            "changed": true,
+                        ])
+                    }
+                    return .success(.object(["results": .array(results), "warnings": []]), next: nil)
+                }
                 var counts = OutcomeCounts()
                 counts.applied = 1
                 var rows: [JSONValue] = []

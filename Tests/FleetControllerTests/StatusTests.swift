@@ -82,6 +82,62 @@ struct StatusTests {
         #expect(try world.counts(mail, .auth).counts.applied == 1)
     }
 
+    @Test("whoever ends a retirement that is not confirmed everywhere is told so; where it is, or was never meant, not")
+    func endedRetirement() throws {
+        let world = try World()
+        world.connect()
+        for device in [till, till2] {
+            world.online(device)
+            world.report(.fresh(device, mail, at: world.now))
+        }
+        func warnings(_ verb: Verb, _ body: String) throws -> [String] {
+            let told = try world.body(verb, body)["warnings"]?.arrayValue ?? []
+            return told.compactMap(\.stringValue).filter { $0.contains("not confirmed") }
+        }
+        func authorize(_ target: String) throws -> [String] {
+            let change =
+                #"{"app":"com.example.mail","target":"\#(target)","aspect":"auth","value":{"state":"authorized"}}"#
+            return try warnings(.apply, #"{"changes":[\#(change)]}"#)
+        }
+        #expect(try authorize("all") == [])
+        let revision = try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        #expect(try authorize("device/till-1") == [], "it stays in force")
+        var gone = Status.fresh(till, mail, at: world.now).then(.auth, from: .all, revision, .delivered)
+        gone.keys = .destroyed
+        world.report(gone)
+        let text =
+            "the retirement of com.example.mail for all was not confirmed on 1 device: keys and data may stay there"
+        let select = #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#
+        #expect(try warnings(.plan, #"{"verb":"delete","body":\#(select)}"#) == [text])
+        #expect(try authorize("all") == [text])
+        #expect(try authorize("all") == [])
+        try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        #expect(try warnings(.delete, select) == [text.replacing("1 device", with: "2 devices")])
+    }
+
+    @Test("a document that somebody has changed since is named to whoever asks how far it has come")
+    func superseded() throws {
+        let world = try World()
+        world.connect()
+        let revision = try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        func superseded(_ revision: Int64?) throws -> [JSONValue]? {
+            let at = revision.map { ",\"revision\":\($0)" } ?? ""
+            let select = #"{"app":"com.example.mail","target":"all","aspect":"config"\#(at)}"#
+            return try world.body(.progress, #"{"documents":[\#(select)]}"#)["superseded"]?.arrayValue
+        }
+        #expect(try superseded(revision) == nil)
+        #expect(try superseded(nil) == nil)
+        try world.apply(mail, "all", .dlp, #"{"pasteboard":"unauthorized"}"#)
+        #expect(try superseded(revision) == nil, "another aspect")
+        let next = try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+        let found = try #require(try superseded(revision))
+        #expect(found.count == 1 && found.first?["revision"] == .integer(next))
+        #expect(found.first?["by"] == .string(World.operatorName.text) && found.first?["deleted"] == false)
+        #expect(try superseded(next) == nil)
+        try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all","aspect":"config"}]}"#)
+        #expect(try superseded(next)?.first?["deleted"] == true)
+    }
+
     @Test("a retirement is confirmed by who knows of it and has no keys; who has not is waited for, there or not")
     func retirement() throws {
         let world = try World()

@@ -76,10 +76,12 @@ struct EnrolmentTests {
             try home.enroll([enrolment], floors: floors)
             try home.enroll([enrolment], floors: floors)
             #expect(try home.incarnation(of: Self.till) == 2)
-            try home.removeDevice(Self.till)
+            try home.removeDevices([Self.till])
             #expect(try home.incarnation(of: Self.till) == nil)
             #expect(try home.devices().isEmpty)
-            #expect(try home.removeDevice(DeviceID(unchecked: "till-2")).incarnation == nil)
+            #expect(
+                try home.removeDevices([DeviceID(unchecked: "till-2")]).incarnations[DeviceID(unchecked: "till-2")]
+                    == nil)
             try home.enroll([enrolment], floors: floors)
             #expect(try home.devices().map(\.incarnation) == [3])
         }
@@ -98,12 +100,12 @@ struct EnrolmentTests {
             #expect(first.hasPrefix("till-1:$7$101$"))
             try home.enroll([enrolment], floors: Floors(trust: try home.trust()))
             #expect(try line() != first)
-            #expect(try home.removeDevice(Self.till).incarnation == 2)
+            #expect(try home.removeDevices([Self.till]).incarnations[Self.till] == 2)
             #expect(try line() == nil)
             // Also that of a device whose record is lost.
             try home.enroll([enrolment], floors: Floors(trust: try home.trust()))
             try FileManager.default.removeItem(atPath: home.path + "/devices/till-1.json")
-            #expect(try home.removeDevice(Self.till).incarnation == nil)
+            #expect(try home.removeDevices([Self.till]).incarnations[Self.till] == nil)
             #expect(try line() == nil)
         }
     }
@@ -122,12 +124,12 @@ struct EnrolmentTests {
             // Nothing can be renamed over a folder that has something in it.
             try FileManager.default.removeItem(atPath: access)
             try FileManager.default.createDirectory(atPath: access + "/in", withIntermediateDirectories: true)
-            #expect(throws: FleetHomeError.self) { try home.removeDevice(Self.till) }
+            #expect(throws: FleetHomeError.self) { try home.removeDevices([Self.till]) }
             #expect(throws: FleetHomeError.self) { try home.removeUser(eve) }
             try FileManager.default.removeItem(atPath: access)
             #expect(try home.devices().map(\.device) == [Self.till])
             #expect(try home.users().contains(eve))
-            try home.removeDevice(Self.till)
+            try home.removeDevices([Self.till])
             try home.removeUser(eve)
             func isLeft() throws -> Bool {
                 try home.passwordFile().contains(.device(Self.till)) || home.passwordFile().contains(eve)
@@ -138,7 +140,7 @@ struct EnrolmentTests {
             // As an earlier version left it when it was ended in between.
             try before.write(to: URL(fileURLWithPath: passwords))
             #expect(try isLeft())
-            try home.removeDevice(Self.till)
+            try home.removeDevices([Self.till])
             try home.removeUser(eve)
             #expect(try !isLeft())
             #expect(throws: FleetHomeError.self) { try home.removeUser(eve) }

@@ -41,7 +41,7 @@ struct Apply: AsyncParsableCommand {
         if plan.isDry { return try await plan.show(.apply, request, fleet, output) }
         try await fleet.reach { controller in
             let body = try await controller.askUntilInterrupted(.apply, request)
-            try await wait.finish(body, saying: "changed", policies.selectors, controller, output)
+            try await wait.finish(body, saying: "changed", controller, output)
         }
     }
 }
@@ -96,7 +96,7 @@ struct Delete: AsyncParsableCommand {
         if plan.isDry { return try await plan.show(.delete, request, fleet, output) }
         try await fleet.reach { controller in
             let body = try await controller.askUntilInterrupted(.delete, request)
-            try await wait.finish(body, saying: "deleted", documents, controller, output)
+            try await wait.finish(body, saying: "deleted", controller, output)
         }
     }
 

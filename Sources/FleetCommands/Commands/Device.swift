@@ -10,7 +10,7 @@ struct Device: AsyncParsableCommand {
 struct DeviceRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Takes a device's password away and forgets what it reported.",
+        abstract: "Takes devices' passwords away and forgets what they reported.",
         discussion: """
             Run it on the broker's host. It can be repeated if the controller was not there. A device that is removed is told nothing \
             any more: one that has keys of apps is removed only when their retirement has destroyed them, or with \
@@ -18,11 +18,11 @@ struct DeviceRemove: AsyncParsableCommand {
 
             EXAMPLES
               fleetctl apply -f retire.yaml --wait=1d && fleetctl device remove till-0042
+              fleetctl device remove --from ids.txt
               fleetctl device remove till-0042 --leaving-keys          # it is broken, or stolen
             """)
 
-    @Argument(help: "The device.", transform: { try DeviceID(checking: $0) })
-    var id: DeviceID
+    @OptionGroup var names: DeviceNames
     @Flag(help: "Also where keys of apps are there: nobody can have them destroyed any more.")
     var leavingKeys = false
     @OptionGroup var fleet: FleetOptions
@@ -35,45 +35,114 @@ struct DeviceRemove: AsyncParsableCommand {
             throw CommandError(.refused, "\(user.text) is no operator: only operators remove devices")
         }
         _ = try home.credentials(for: user)
-        if !leavingKeys, home.hasDatabase, try home.incarnation(of: id) != nil { try await checkKeys() }
-        let (incarnation, reload) = try home.removeDevice(id)
-        // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
-        let request = DeviceRequest(device: id, incarnation: incarnation)
-        do {
-            Warnings.show(in: try await fleet.reach { try await $0.ask(.deviceRemove, request) })
-        } catch let error as CommandError where incarnation != nil || error.status == .unreachable {
-            let isBack = try home.incarnation(of: id) != nil
-            throw CommandError(
-                error.status == .refused ? .notConverged : error.status,
-                "\(error)\n"
-                    + (isBack
-                        ? "\(id) was enrolled again meanwhile: repeat this command if it is to go."
-                        : "\(id) can connect no more, but what it reported is still shown: repeat this command later."))
+        let devices = try names.devices()
+        if !leavingKeys, home.hasDatabase {
+            try await checkKeys(of: devices.filter { try home.incarnation(of: $0) != nil })
         }
-        // The controller has answered, so a broker does run: where this command cannot see it.
-        if reload == .notRunning {
+        let (incarnations, reload) = try home.removeDevices(devices)
+        let (removed, failures) = await forget(devices, incarnations, home)
+        // Where the controller has answered, a broker does run: where this command cannot see it.
+        if reload == .notRunning, !removed.isEmpty {
             Terminal.note(
                 "warning: the broker was not told, since it runs where this command cannot see it: send it a SIGHUP, or"
-                    + " \(id) can go on with its password")
+                    + " \(Self.few(removed)) can go on with the password")
         }
-        try Terminal.print(["\(id) is removed"])
+        try Terminal.print(removed.map { "\($0) is removed" })
+        guard !failures.isEmpty else { return }
+        let isRefused = removed.isEmpty && failures.allSatisfy { $0.status == .refused }
+        throw CommandError(
+            failures.first { $0.status == .unreachable }?.status ?? (isRefused ? .refused : .notConverged),
+            failures.map(\.description).joined(separator: "\n"))
+    }
+
+    /// Has the controller forget what they reported. Answers of which it has, and what is wrong with the others.
+    private func forget(
+        _ devices: [DeviceID], _ incarnations: [DeviceID: Int64], _ home: FleetHome
+    ) async -> (removed: [DeviceID], failures: [CommandError]) {
+        var removed: [DeviceID] = []
+        var failures: [CommandError] = []
+        var rest = devices[...]
+        do {
+            try await fleet.reach { controller in
+                while let device = rest.first {
+                    // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
+                    let request = DeviceRequest(device: device, incarnation: incarnations[device])
+                    do {
+                        Warnings.show(in: try await controller.ask(.deviceRemove, request))
+                        removed.append(device)
+                    } catch let error as CommandError where error.status == .refused {
+                        let isKnown = incarnations[device] != nil
+                        failures.append(
+                            isKnown ? unfinished(error, [device], incarnations, home, .notConverged) : error)
+                    }
+                    rest.removeFirst()
+                }
+            }
+        } catch {
+            let status = (error as? CommandError)?.status ?? .unreachable
+            failures.append(unfinished(error, rest, incarnations, home, status))
+        }
+        return (removed, failures)
+    }
+
+    /// The controller has not forgotten some whose passwords are gone.
+    private func unfinished(
+        _ error: any Error, _ devices: some Collection<DeviceID>, _ known: [DeviceID: Int64], _ home: FleetHome,
+        _ status: CommandError.Status
+    ) -> CommandError {
+        let back = devices.filter { (try? home.incarnation(of: $0)) != nil }
+        let unknown = devices.filter { known[$0] == nil }
+        let gone = devices.filter { known[$0] != nil && !back.contains($0) }
+        var lines = ["\(error)"]
+        if !unknown.isEmpty {
+            lines.append(
+                "\(Self.few(unknown)) was never enrolled from this folder (is it called so?), and had no password here."
+            )
+        }
+        if !back.isEmpty {
+            lines.append("\(Self.few(back)) was enrolled again meanwhile: repeat this command if it is to go.")
+        }
+        if !gone.isEmpty {
+            lines.append(
+                "\(Self.few(gone)) can connect no more, but what \(gone.count == 1 ? "it" : "they") reported is still"
+                    + " shown: repeat this command later.")
+        }
+        return CommandError(status, lines.joined(separator: "\n"))
     }
 
     /// Nothing is done yet, and can be done otherwise.
-    private func checkKeys() async throws {
-        let remedy = "--leaving-keys removes it all the same"
-        let apps: [String]
+    private func checkKeys(of devices: [DeviceID]) async throws {
+        guard !devices.isEmpty else { return }
+        let remedy = "--leaving-keys removes \(devices.count == 1 ? "it" : "them") all the same"
+        let holding: [(device: DeviceID, apps: [String])]
         do {
-            apps = try await fleet.reach { try await $0.appsWithKeys(on: id) }
+            holding = try await fleet.reach { controller in
+                var holding: [(DeviceID, [String])] = []
+                for device in devices {
+                    let apps = try await controller.appsWithKeys(on: device)
+                    if !apps.isEmpty { holding.append((device, apps)) }
+                }
+                return holding
+            }
         } catch let error as CommandError where error.status == .unreachable {
             throw CommandError(
-                .unreachable, "\(error)\nSo nobody knows whether \(id) has keys of apps; nothing was done. \(remedy).")
+                .unreachable,
+                "\(error)\nSo nobody knows whether \(Self.few(devices)) has keys of apps; nothing was done. \(remedy).")
         }
-        guard !apps.isEmpty else { return }
+        guard !holding.isEmpty else { return }
+        let known = holding.prefix(20).map { "\($0.device) has \(Controller.keys(of: $0.apps))" }
+        let more = holding.count > 20 ? ["and so have \(holding.count - 20) more"] : []
         throw CommandError(
             .refused,
-            "\(id) has \(Controller.keys(of: apps)), and would be told nothing any more; nothing was done.\n"
-                + "Retire what is for it first (`fleetctl apply --wait`), so that it is known to be gone; \(remedy).")
+            (known + more).joined(separator: "\n")
+                + ", and would be told nothing any more; nothing was done.\n"
+                + "Retire what is for \(holding.count == 1 ? "it" : "them") first (`fleetctl apply --wait`), so that it is known"
+                + " to be gone; \(remedy).")
+    }
+
+    /// `till-1, till-2…`
+    private static func few(_ devices: some Collection<DeviceID>) -> String {
+        devices.prefix(5).map(\.text).joined(separator: ", ") + (devices.count > 5 ? "…" : "")
     }
 }
 

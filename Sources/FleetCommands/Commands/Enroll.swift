@@ -22,10 +22,7 @@ struct EnrollDevice: AsyncParsableCommand {
               fleetctl enroll device --from ids.txt --out ./devices
             """)
 
-    @Argument(help: ArgumentHelp("The devices' ids.", valueName: "id"))
-    var ids: [String] = []
-    @Option(help: ArgumentHelp("A file with one id a line; - is standard input.", valueName: "file"))
-    var from: String?
+    @OptionGroup var names: DeviceNames
     @Option(help: ArgumentHelp("Where the agent's files go.", valueName: "dir"))
     var out: String
     @Flag(help: "Do not ask the controller: the device could be shown older documents at its first contact.")
@@ -33,17 +30,14 @@ struct EnrollDevice: AsyncParsableCommand {
     @OptionGroup var fleet: FleetOptions
     @OptionGroup var output: OutputOptions
 
-    func validate() throws {
-        guard !ids.isEmpty || from != nil else { throw ValidationError("name at least one device") }
-    }
-
     func run() async throws {
         let home = try fleet.home.open()
-        let devices = try self.devices()
-        let isSingle = devices.count == 1 && from == nil
+        let devices = try names.devices()
+        let isSingle = devices.count == 1 && names.from == nil
         func folder(of device: DeviceID) -> String { isSingle ? out : out + "/" + device.text }
         // The controller remembers whom it was asked about: it is asked when nothing else can fail.
         try home.prepare(devices.map { FleetHome.Enrolment(device: $0, folder: folder(of: $0)) })
+        let known = try devices.filter { try home.incarnation(of: $0) != nil }
         let (floors, holding) = try await askController(home, devices)
         let enrolments = devices.map { device in
             FleetHome.Enrolment(device: device, folder: folder(of: device), floors: floors[device])
@@ -57,6 +51,12 @@ struct EnrollDevice: AsyncParsableCommand {
                     : "warning: the broker was not told, since it runs where this command cannot see it: send it a"
                         + " SIGHUP, or it goes on without the new passwords")
         }
+        if !known.isEmpty {
+            let names = known.prefix(5).map(\.text).joined(separator: ", ") + (known.count > 5 ? "…" : "")
+            Terminal.note(
+                "note: enrolled before, and the earlier passwords count no more: \(known.count == 1 ? "" : "\(known.count) devices, ")"
+                    + names)
+        }
         for (device, apps) in holding.sorted(by: { $0.key < $1.key }) {
             Terminal.note(
                 "warning: \(device) had \(Controller.keys(of: apps)). Should it come back without them, on another disk, these are"
@@ -64,38 +64,6 @@ struct EnrollDevice: AsyncParsableCommand {
                     + " before (`fleetctl apply --wait`)")
         }
         try output.show(try Self.report(enrolments, home))
-    }
-
-    private func devices() throws -> [DeviceID] {
-        var named = ids.map { (text: $0, place: "") }
-        if let from { named += try Self.listed(in: from) }
-        var seen = Set<DeviceID>()
-        var devices: [DeviceID] = []
-        for (text, place) in named {
-            let device: DeviceID
-            do {
-                device = try DeviceID(checking: text)
-            } catch {
-                throw CommandError(.refused, "\(place)\(error)")
-            }
-            if seen.insert(device).inserted { devices.append(device) }
-        }
-        return devices
-    }
-
-    /// The lines of a file that name devices, each with its place.
-    private static func listed(in file: String) throws -> [(text: String, place: String)] {
-        let source = try Arguments.read(file)
-        guard source.bytes.count <= YAMLSource.maximumSize else {
-            throw CommandError(.refused, "\(source.name) is larger than \(YAMLSource.maximumSize) bytes: split it")
-        }
-        let lines = String(decoding: source.bytes, as: UTF8.self)
-            .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        let listed = lines.enumerated().map { number, line in
-            (text: line.trimmingCharacters(in: .whitespaces), place: "\(source.name):\(number + 1): ")
-        }.filter { !$0.text.isEmpty && !$0.text.hasPrefix("#") }
-        guard !listed.isEmpty else { throw CommandError(.refused, "\(source.name) names no device") }
-        return listed
     }
 
     /// What each device must not be shown again, and which apps have keys on those that are enrolled anew; nothing when there

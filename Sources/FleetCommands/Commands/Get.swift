@@ -306,15 +306,16 @@ struct GetEvents: AsyncParsableCommand {
     private static let limit = 100
 
     /// A moment, or how long ago it is.
-    struct Moment: ExpressibleByArgument {
+    struct Moment {
         let time: Timestamp
-        init?(argument: String) {
-            if let time = Timestamp(argument) {
+        init(checking text: String) throws {
+            if let time = Timestamp(text) {
                 self.time = time
-            } else if let seconds = DurationText.seconds(argument), seconds <= 100 * 365 * 86_400 {
+            } else if let seconds = DurationText.seconds(text), seconds <= 100 * 365 * 86_400 {
                 time = Timestamp.now.advanced(bySeconds: -seconds)
             } else {
-                return nil
+                throw ValidationError(
+                    "\(DurationText.expectation), or a time in UTC such as 2026-11-21T07:24:00.000Z")
             }
         }
     }
@@ -325,7 +326,8 @@ struct GetEvents: AsyncParsableCommand {
     var kind: EventKind?
     @Option(
         help: ArgumentHelp(
-            "Only what was stored since then: 2h, 7d, or 2026-11-21T07:24:00.000Z.", valueName: "time"))
+            "Only what was stored since then: 2h, 7d, or 2026-11-21T07:24:00.000Z.", valueName: "time"),
+        transform: { try Moment(checking: $0) })
     var since: Moment?
     @OptionGroup var newest: LimitOptions
     @OptionGroup var fleet: FleetOptions

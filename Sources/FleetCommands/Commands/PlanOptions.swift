@@ -53,7 +53,7 @@ struct PlanOptions: ParsableArguments {
         guard lines.isEmpty else { return lines }
         return [
             plan.moves.isEmpty
-                ? "no device that has reported these apps would have to follow" : "the counts would stay as they are"
+                ? "no app that a device has reported would get another policy" : "the counts would stay as they are"
         ]
     }
 }

@@ -8,7 +8,12 @@ struct StatusCommand: AsyncParsableCommand {
         discussion: """
             APPLIED to PENDING add up to the devices that have reported the app. OVERDUE and OFFLINE say how many of \
             those that are delivered or pending are late, or not connected. Which devices stand behind a count is shown \
-            by `fleetctl get apps --app APP --policy POLICY --outcome OUTCOME`.
+            by `fleetctl get apps --app APP --policy POLICY --outcome OUTCOME`: of those with outcome delivered or \
+            pending, the connected ones (STATE online) are the late ones, but for what was changed in the last 5 minutes.
+
+            EXAMPLES
+              fleetctl status
+              fleetctl status com.example.mail -o json
             """)
 
     @Argument(help: "One app only.", transform: { try AppID(checking: $0) })

@@ -4,11 +4,13 @@ import UnixSignals
 
 /// Whether to wait until the devices have followed, and the end of `apply` and `delete`.
 struct WaitOptions: ParsableArguments {
-    struct Limit: ExpressibleByArgument, CustomStringConvertible {
+    struct Limit: CustomStringConvertible {
         let seconds: Int64
         init(seconds: Int64) { self.seconds = seconds }
-        init?(argument: String) {
-            guard let seconds = DurationText.seconds(argument), (1...86_400).contains(seconds) else { return nil }
+        init(checking text: String) throws {
+            guard let seconds = DurationText.seconds(text), (1...86_400).contains(seconds) else {
+                throw ValidationError("\(DurationText.expectation), from 1s to 24h")
+            }
             self.seconds = seconds
         }
         var description: String { "\(seconds)s" }
@@ -22,7 +24,7 @@ struct WaitOptions: ParsableArguments {
         help: ArgumentHelp(
             "Wait until every app that is online has answered, 30s if no time is named (exit status 3 if not in time,"
                 + " or not all as it was wanted). A retirement waits for devices that are offline as well: until all have"
-                + " destroyed the keys.", valueName: "time"))
+                + " destroyed the keys.", valueName: "time"), transform: { try Limit(checking: $0) })
     var wait: Limit?
 
     /// The arguments with a time for each `--wait`: the options of argument-parser that may stand alone take what they
@@ -42,8 +44,7 @@ struct WaitOptions: ParsableArguments {
     ///
     /// - Parameter change: What has become of a document that is not as it was, in a word.
     func finish(
-        _ body: JSONValue, saying change: String, _ documents: [DocumentSelector], _ controller: Controller,
-        _ output: OutputOptions
+        _ body: JSONValue, saying change: String, _ controller: Controller, _ output: OutputOptions
     ) async throws {
         Warnings.show(in: body)
         let response: ChangeResponse = try body.decoded()
@@ -55,6 +56,9 @@ struct WaitOptions: ParsableArguments {
         if isForPeople { try Self.show { try output.show(report(nil)) } }
         let followed: Progress?
         do {
+            let documents = response.results.map {
+                DocumentSelector(app: $0.app, layer: $0.layer, aspect: $0.aspect, revision: $0.revision)
+            }
             followed = try await Self.follow(documents, controller, for: wait, until: signals)
         } catch let error as CommandError {
             if !isForPeople { try Self.show { try output.show(report(nil)) } }
@@ -98,7 +102,8 @@ struct WaitOptions: ParsableArguments {
                 var known: Progress?
                 while true {
                     do {
-                        let progress = try await Self.progress(documents, controller)
+                        var progress = try await Self.progress(documents, controller)
+                        if let known { progress.follow(known) }
                         if progress.isSettled || ContinuousClock.now >= end { return progress }
                         known = progress
                     } catch let error as CommandError where error.status == .unreachable {

@@ -6,22 +6,27 @@ import Mosquitto
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows acknowledgements, log levels, events and presence as they come, until Ctrl-C.",
-        discussion:
-            "With -o json each line is one object. What is so already is not shown: `fleetctl get apps` does that.")
+        discussion: """
+            With -o json each line is one object. What is so already is not shown: `fleetctl get apps` does that.
+
+            EXAMPLES
+              fleetctl watch --app com.example.mail
+              fleetctl watch --for 5m -o json
+            """)
 
     @Option(help: "One app only.", transform: { try AppID(checking: $0) })
     var app: AppID?
     @Option(help: "One device only.", transform: { try DeviceID(checking: $0) })
     var device: DeviceID?
     @Option(
-        name: .customLong("for"), help: ArgumentHelp("End by itself after this time.", valueName: "time"))
+        name: .customLong("for"), help: ArgumentHelp("End by itself after this time: 90s, 5m.", valueName: "time"),
+        transform: { try WaitOptions.Limit(checking: $0) })
     var limit: WaitOptions.Limit?
     @OptionGroup var fleet: FleetOptions
-    @OptionGroup var output: OutputOptions
+    @Option(name: .shortAndLong, help: "How to show it.")
+    var output: Format = .table
 
-    func validate() throws {
-        guard output.output != .yaml else { throw ValidationError("watch shows table or json") }
-    }
+    enum Format: String, CaseIterable, ExpressibleByArgument { case table, json }
 
     func run() async throws {
         let home = try fleet.home.reach()
@@ -71,7 +76,7 @@ struct Watch: AsyncParsableCommand {
             let shown = entries.filter { entry in
                 (device == nil || entry.device == device?.text) && (app == nil || entry.app == app?.text)
             }
-            try Terminal.print(shown.map { output.output == .json ? $0.value.lineText : $0.line })
+            try Terminal.print(shown.map { output == .json ? $0.value.lineText : $0.line })
         }
     }
 }

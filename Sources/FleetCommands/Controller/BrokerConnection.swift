@@ -63,7 +63,8 @@ struct BrokerConnection {
                 throw CommandError(
                     .unreachable,
                     "the broker at \(place) does not know \(user.text) with the password of \(home.path)\n"
-                        + "Is it another fleet's broker, or not told of its new password file (SIGHUP)?")
+                        + "Was the user removed, or given a new password (user add)? Else it is another fleet's broker, or was not told"
+                        + " of its new password file (SIGHUP)")
             case .connectionFailed, .timedOut:
                 throw CommandError(
                     .unreachable,

@@ -44,35 +44,88 @@ struct Progress: Hashable, JSONReadable {
         }
     }
 
+    /// A document that somebody has changed since.
+    struct Superseded: Hashable, JSONReadable, CustomStringConvertible {
+        let app: String
+        let target: String
+        let aspect: String
+        let by: String
+        let isDeleted: Bool
+
+        init(from reader: inout JSONReader) throws {
+            var app = ""
+            var target = ""
+            var aspect = ""
+            var by = ""
+            var isDeleted = false
+            try reader.object { name, value in
+                switch name {
+                case "app": app = try value.message(limit: 100)
+                case "target": target = try value.message(limit: 100)
+                case "aspect": aspect = try value.message(limit: 100)
+                case "by": by = try value.message(limit: 100)
+                case "deleted": isDeleted = try value.bool()
+                default: break
+                }
+            }
+            self.app = app
+            self.target = target
+            self.aspect = aspect
+            self.by = by
+            self.isDeleted = isDeleted
+        }
+
+        var description: String {
+            "\(aspect) of \(app) for \(target) was \(isDeleted ? "deleted" : "changed") meanwhile by \(by)"
+        }
+    }
+
     /// How many of the missing are named, of those of all parts.
     private static let named = 20
 
     let rows: [StatusRow]
     let waiting: [Waiting]
+    let superseded: [Superseded]
+    /// Devices that had not said that the keys of an app are destroyed, and are counted no more.
+    private(set) var departed: [AppID: Int64] = [:]
 
     init(joining parts: [Progress]) {
         rows = parts.flatMap(\.rows)
         waiting = parts.flatMap(\.waiting)
+        superseded = parts.flatMap(\.superseded)
+    }
+
+    /// Notes who has left since `earlier` was read, without a word on the keys that were to be destroyed.
+    mutating func follow(_ earlier: Progress) {
+        departed = earlier.departed
+        for (app, before) in earlier.retired {
+            let now = retired.first { $0.app == app }?.counts ?? RetirementCounts()
+            let left = before.outstanding - now.outstanding - max(0, now.confirmed - before.confirmed)
+            if left > 0 { departed[app, default: 0] += left }
+        }
     }
 
     init(from reader: inout JSONReader) throws {
         var rows: [StatusRow] = []
         var waiting: [Waiting] = []
+        var superseded: [Superseded] = []
         try reader.object { name, value in
             switch name {
             case "rows": rows = try value.values(limit: 100_000)
             case "waiting": waiting = try value.values(limit: 1_000)
+            case "superseded": superseded = try value.values(limit: 1_000)
             default: break
             }
         }
         self.rows = rows
         self.waiting = waiting
+        self.superseded = superseded
     }
 
     /// Whether nobody is waited for: who is offline answers when it comes back, but with a retirement that has to be certain.
     var isSettled: Bool { sum(\.due) == 0 }
-    /// Whether all who are not offline have applied it, and no retirement is outstanding.
-    var isConverged: Bool { isSettled && others.isEmpty }
+    /// Whether all who are not offline have applied it, and no retirement is outstanding; and it is what was asked for.
+    var isConverged: Bool { isSettled && others.isEmpty && superseded.isEmpty && departed.isEmpty }
 
     /// Apps that are to be retired.
     private var retired: [(app: AppID, counts: RetirementCounts)] {
@@ -106,6 +159,15 @@ struct Progress: Hashable, JSONReadable {
                 "\(counts.text(of: app)) within \(limit), not yet on\(names)\nAll of these are shown by\n"
                     + "  \(RetirementCounts.outstandingCommand(for: app))")
         }
+        if !superseded.isEmpty {
+            let lines = superseded.prefix(Self.named).map { "\n  \($0)" }.joined()
+            parts.append("what was asked for does not stand any more, and is counted as it stands now:\(lines)")
+        }
+        for (app, count) in departed.sorted(by: { $0.key < $1.key }) {
+            parts.append(
+                "\(count) device\(count == 1 ? "" : "s") that had not destroyed the keys of \(app) left the count: removed, on"
+                    + " another disk, or with another policy. The keys may be there")
+        }
         if !others.isEmpty {
             let apps = Set(others.map(\.app)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
             parts.append(
@@ -127,7 +189,7 @@ struct Progress: Hashable, JSONReadable {
     var summary: [String] {
         let said = rows.reduce(into: OutcomeCounts()) { $0.add($1.counts) }.text
         let offline = sum(\.offline)
-        let none = "no device has reported these apps yet: check their names if some should have"
+        let none = "no device that this is for has reported these apps yet: check the names of both if some should have"
         let policies = said.isEmpty ? none : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
             + retired.map { $0.counts.text(of: $0.app) }

@@ -12,6 +12,8 @@ struct PolicyFile {
     private(set) var entries: [Entry] = []
     /// What is allowed but may not be meant.
     private(set) var warnings: [Mistake] = []
+    /// When it is read.
+    private let now: Timestamp
 
     var changes: [ApplyRequest.Change] { entries.map(\.change) }
     var selectors: [DocumentSelector] {
@@ -27,7 +29,8 @@ struct PolicyFile {
     /// What stands around a value in its signed document, generously.
     private static let envelope = 2 * 1_024
 
-    init(_ sources: [(name: String, bytes: [UInt8])]) throws {
+    init(_ sources: [(name: String, bytes: [UInt8])], at now: Timestamp = .now) throws {
+        self.now = now
         var mistakes: [Mistake] = []
         for source in sources { mistakes += read(source.bytes, name: source.name) }
         var seen: [DocumentSelector: Mistake.Place] = [:]
@@ -174,7 +177,11 @@ struct PolicyFile {
             if value.autoLock != nil, value.passcode?.isRequired != true {
                 warn("secure-services of \(app) for \(layer): autoLock does nothing where no passcode is required")
             }
-        case .auth, .config, .logLevel, .unreadable: break
+        case .logLevel(let wish):
+            if let end = wish.notAfter, end <= now {
+                warn("log-level of \(app) for \(layer): its notAfter \(end) is over, so it does nothing")
+            }
+        case .auth, .config, .unreadable: break
         }
     }
 }

@@ -13,7 +13,7 @@ struct YAMLSource {
         let start = Mistake.Place(file: name, line: 1, column: 1)
         guard bytes.count <= Self.maximumSize else {
             mistakes = [
-                Mistake(place: start, message: "\(bytes.count) bytes, where at most \(Self.maximumSize) are allowed")
+                Mistake(place: start, message: "more than \(Self.maximumSize) bytes: split it into several files")
             ]
             return
         }

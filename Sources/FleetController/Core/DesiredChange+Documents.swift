@@ -17,6 +17,9 @@ extension DesiredChange {
         for index in Self.order(of: request.changes) {
             let (change, old) = (request.changes[index], present[index])
             try warn(about: change)
+            if old?.isRetired == true, change.authorization != .retired {
+                try warnOfKeys(of: change.app, for: change.layer)
+            }
             let isSame = old?.value.map { Text.isSame($0, change.value.jsonText) } ?? false
             let isChanged = !isSame || request.isAgain
             let revision =
@@ -135,10 +138,22 @@ extension DesiredChange {
         guard case .desired(let layer, let app, .auth) = document.address else { return }
         try warnOfRetirement(of: app, besides: layer)
         if document.isRetired {
+            try warnOfKeys(of: app, for: layer)
             warn(
                 "deleting the retirement of \(app) for \(layer) releases an app that was retired only where another"
                     + " auth document that was changed after it decides")
         }
+    }
+
+    /// A retirement is about to end: who has not followed it by now may never have to.
+    private mutating func warnOfKeys(of app: AppID, for layer: Layer) throws {
+        let request = SelectionRequest(documents: [DocumentSelector(app: app, layer: layer, aspect: .auth)])
+        let rows = try Progress(transaction, request, now: now).rows
+        let outstanding = rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) }
+        guard outstanding > 0 else { return }
+        warn(
+            "the retirement of \(app) for \(layer) was not confirmed on \(outstanding) device\(outstanding == 1 ? "" : "s"):"
+                + " keys and data may stay there")
     }
 
     private mutating func warnOfRetirement(of app: AppID, besides layer: Layer) throws {

@@ -9,6 +9,9 @@ extension DesiredChange {
         let group = request.group
         let known = try transaction.priority(of: group)
         let priority = request.priority ?? known ?? 0
+        if known == nil, request.devices == nil {
+            warn("there was no group \(group): it is a new one now, with priority \(priority)")
+        }
         if priority != known {
             try transaction.setGroup(group, priority: priority)
             try issue(.groupMeta(GroupMeta(priority: priority)), at: .groupMeta(group))
@@ -43,14 +46,13 @@ extension DesiredChange {
         guard try transaction.priority(of: group) != nil else {
             throw Response.Failure(.notFound, "there is no group \(group)", at: "group")
         }
+        let documents = try transaction.documents(on: .group(group)).filter { !$0.isTombstone }
+        for document in documents { try warn(aboutDeleting: document) }
         for device in try transaction.members(of: group) {
             try transaction.setMember(device, of: group, false)
             try issueMembership(of: device)
         }
-        for document in try transaction.documents(on: .group(group)) where !document.isTombstone {
-            try warn(aboutDeleting: document)
-            try issue(.tombstone, at: document.address)
-        }
+        for document in documents { try issue(.tombstone, at: document.address) }
         try transaction.removeGroup(group)
     }
 

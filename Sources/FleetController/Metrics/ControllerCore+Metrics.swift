@@ -36,7 +36,7 @@ extension ControllerCore {
                 "fleetbus_devices_warned", "Devices that fleetctl get devices warns of.",
                 try transaction.warnedDeviceCount()),
             Metric(
-                "fleetbus_events_lost", "Events that devices had to drop before they were stored.",
+                "fleetbus_events_lost", "Events that are missing here, and that devices do not have any more.",
                 try transaction.lostEventCount()),
         ]
     }

@@ -8,7 +8,17 @@ struct Progress {
 
     private(set) var rows: [StatusRow] = []
     private(set) var waiting: [Waiting] = []
+    /// At most ``named`` of them.
+    private(set) var superseded: [Superseded] = []
     private let session: Int64
+
+    /// A document that somebody has changed since it stood at the revision that is asked about.
+    struct Superseded {
+        let layer: Layer
+        let app: AppID
+        let aspect: Aspect
+        let document: StoredDocument
+    }
 
     /// Something that is still to come.
     struct Waiting {
@@ -66,6 +76,24 @@ struct Progress {
             rows += counted.sorted { $0.policy < $1.policy }
         }
         nameFew()
+        superseded = try Self.superseded(request.documents, transaction)
+    }
+
+    /// A document that was only signed anew is still of its change.
+    private static func superseded(
+        _ selectors: [DocumentSelector], _ transaction: FleetStore.Transaction
+    ) throws -> [Superseded] {
+        var found: [Superseded] = []
+        for selector in selectors {
+            guard found.count < named else { break }
+            guard let revision = selector.revision, let aspect = selector.aspect,
+                let document = try transaction.document(at: .desired(selector.layer, selector.app, aspect)),
+                document.change.number > revision
+            else { continue }
+            found.append(
+                Superseded(layer: selector.layer, app: selector.app, aspect: aspect, document: document))
+        }
+        return found
     }
 
     /// Of each kind that is waited for as many as of the other, and who is offline where there is room; who is there first.
@@ -145,6 +173,20 @@ extension Progress: JSONWritable {
         writer.object { writer in
             writer.member("rows", rows)
             writer.member("waiting", waiting)
+            if !superseded.isEmpty { writer.member("superseded", superseded) }
+        }
+    }
+}
+
+extension Progress.Superseded: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("app", app)
+            writer.member("target", layer)
+            writer.member("aspect", aspect)
+            writer.member("revision", document.revision.number)
+            writer.member("by", document.by)
+            writer.member("deleted", document.isTombstone)
         }
     }
 }

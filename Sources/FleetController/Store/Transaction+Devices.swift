@@ -87,7 +87,8 @@ extension FleetStore.Transaction {
         ).map { row in
             let (first, last): (Int64, Int64) = (row[2], row[3])
             let range = first == last ? "event \(first)" : "events \(first) to \(last)"
-            return "\(range) of boot \(row[1] as Int64) (incarnation \(row[0] as Int64)) lost on the device"
+            return
+                "\(range) of boot \(row[1] as Int64) (incarnation \(row[0] as Int64)) missing, and gone on the device"
         }
     }
 

@@ -107,23 +107,27 @@ extension FleetHome {
         }
     }
 
-    /// Takes a device's password away, and with it its connection; then notes that it is removed. Whatever ends it half-way,
-    /// it can be repeated.
+    /// Takes devices' passwords away, and with them their connections; then notes that they are removed. Whatever ends it
+    /// half-way, it can be repeated.
     ///
-    /// - Returns: The incarnation that the device was last enrolled with; nil where this folder has no record of it.
+    /// - Returns: The incarnations that they were last enrolled with; nothing of those that this folder has no record of.
     @discardableResult
-    package func removeDevice(_ device: DeviceID) throws -> (incarnation: Int64?, reload: BrokerReload) {
+    package func removeDevices(_ devices: [DeviceID]) throws -> (
+        incarnations: [DeviceID: Int64], reload: BrokerReload
+    ) {
         try changing {
-            let record = try record(of: device)
-            let reload = try updateBroker { $0.remove(.device(device)) }
-            if let record, record.isEnrolled {
+            let records = try devices.compactMap(record(of:))
+            let reload = try updateBroker { broker in
+                for device in devices { broker.remove(.device(device)) }
+            }
+            for record in records where record.isEnrolled {
                 try deviceFolder.write(
                     DeviceRecord(
-                        device: device, incarnation: record.incarnation, enrolledAt: record.enrolledAt,
+                        device: record.device, incarnation: record.incarnation, enrolledAt: record.enrolledAt,
                         removedAt: .now),
-                    to: "\(device).json")
+                    to: "\(record.device).json")
             }
-            return (incarnation: record?.incarnation, reload: reload)
+            return (Dictionary(uniqueKeysWithValues: records.map { ($0.device, $0.incarnation) }), reload)
         }
     }
 

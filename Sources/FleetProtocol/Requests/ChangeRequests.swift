@@ -184,26 +184,32 @@ package struct DocumentSelector: Hashable, Sendable, JSONCodable {
     package let app: AppID
     package let layer: Layer
     package let aspect: Aspect?
+    /// With `progress`: at which revision the document stood for whoever asks. A change behind that has superseded it.
+    package let revision: Int64?
 
-    package init(app: AppID, layer: Layer, aspect: Aspect?) {
+    package init(app: AppID, layer: Layer, aspect: Aspect?, revision: Int64? = nil) {
         self.app = app
         self.layer = layer
         self.aspect = aspect
+        self.revision = revision
     }
 
     package init(from reader: inout JSONReader) throws {
         var app: AppID?
         var layer: Layer?
         var aspect: Aspect?
+        var revision: Int64?
         try reader.object { name, value in
             switch name {
             case "app": app = try value.value()
             case "target": layer = try value.value()
             case "aspect": aspect = try value.value()
+            case "revision": revision = try value.integer()
             default: break
             }
         }
-        self.init(app: try required(app, "app"), layer: try required(layer, "target"), aspect: aspect)
+        self.init(
+            app: try required(app, "app"), layer: try required(layer, "target"), aspect: aspect, revision: revision)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -211,6 +217,7 @@ package struct DocumentSelector: Hashable, Sendable, JSONCodable {
             writer.member("app", app)
             writer.member("target", layer)
             writer.member("aspect", ifPresent: aspect)
+            writer.member("revision", ifPresent: revision)
         }
     }
 }

@@ -231,7 +231,7 @@ extension Controller {
         else { return world.fail(.summary, "devices tells of \(row.jsonText), and there are \(apps) apps of \(known)") }
         let warnings = row["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
         let lost = min(5, gaps.count { $0.device == name })
-        if warnings.count(where: { $0.hasSuffix("lost on the device") }) != lost {
+        if warnings.count(where: { $0.hasSuffix("gone on the device") }) != lost {
             world.fail(.summary, "devices warns of \(warnings), and events were lost \(lost) times")
         }
     }

@@ -27,13 +27,18 @@ extension DesiredModel {
     }
 
     /// What is wrong with the warnings in an answer.
+    ///
+    /// - Parameter ended: Documents that may have said `retired`, and do not any more: how many had not followed is told.
     func differs(
-        _ answer: JSONValue, _ wanted: [Set<String>], _ strangers: Strangers = Strangers()
+        _ answer: JSONValue, _ wanted: [Set<String>], _ strangers: Strangers = Strangers(), ended: [Address] = []
     ) throws -> String? {
         let list = try ChangeResponse(json: answer.json, limit: Response.maximumSize).warnings
-        let told = Set(list)
+        let unconfirmed = ended.filter(isRetired).compactMap { address in
+            address.layerAndApp.map { "the retirement of \($0.app) for \($0.layer) was not confirmed on " }
+        }
+        let told = Set(list.filter { text in !unconfirmed.contains { text.hasPrefix($0) } })
         let wanted = wanted.reduce(into: strangers.must) { $0.formUnion($1) }
-        let isRight = told.count == list.count && wanted.isSubset(of: told)
+        let isRight = Set(list).count == list.count && wanted.isSubset(of: told)
         return isRight && told.subtracting(wanted).isSubset(of: strangers.may)
             ? nil : "it is warned that \(list), and was to be that \(wanted.sorted())"
     }
@@ -112,6 +117,12 @@ extension DesiredModel {
     private func isRetired(_ address: Address) -> Bool {
         let value = values[address].flatMap { try? JSONValue(json: Array($0.utf8), limit: SignedDocument.maximumSize) }
         return value?["state"]?.stringValue == "retired"
+    }
+}
+
+extension Address {
+    fileprivate var layerAndApp: (layer: Layer, app: AppID)? {
+        if case .desired(let layer, let app, _) = self { (layer, app) } else { nil }
     }
 }
 

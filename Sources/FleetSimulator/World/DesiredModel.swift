@@ -54,12 +54,14 @@ struct DesiredModel {
                 let request = try ApplyRequest(json: body, limit: Request.maximumSize)
                 let wanted = request.changes.map { before.warnings(of: $0) }
                 let devices = request.changes.compactMap(\.layer.device)
+                let ended = request.changes.map { Address.desired($0.layer, $0.app, $0.aspect) }
                 return try apply(request, results(answer), of: user)
-                    ?? differs(answer, wanted, strangers.among(devices))
+                    ?? before.differs(answer, wanted, strangers.among(devices), ended: ended)
             case .delete:
                 let request = try SelectionRequest(json: body, limit: Request.maximumSize)
-                let wanted = request.documents.flatMap(live).map { before.warnings(ofDeleting: $0) }
-                return try delete(request, results(answer), of: user) ?? differs(answer, wanted)
+                let ended = request.documents.flatMap(live)
+                let wanted = ended.map { before.warnings(ofDeleting: $0) }
+                return try delete(request, results(answer), of: user) ?? before.differs(answer, wanted, ended: ended)
             case .groupSet:
                 let request = try GroupRequest(json: body, limit: Request.maximumSize)
                 set(request)
@@ -67,15 +69,20 @@ struct DesiredModel {
                 let come = members(of: request.group).subtracting(before.members(of: request.group))
                 let absent = Set(request.remove).subtracting(before.members(of: request.group))
                 let unneeded = Set(absent.map { "the device \($0) is not in the group \(request.group)" })
+                let isNew = before.groups[request.group] == nil && request.devices == nil
+                let new =
+                    "there was no group \(request.group): it is a new one now, with priority \(request.priority ?? 0)"
                 return try differs(
-                    answer, [unneeded] + (isLeft ? [before.warnings(ofLeaving: .group(request.group))] : []),
+                    answer,
+                    [unneeded, isNew ? [new] : []]
+                        + (isLeft ? [before.warnings(ofLeaving: .group(request.group))] : []),
                     strangers.among(come))
             case .groupDelete:
                 let group = try GroupRequest(json: body, limit: Request.maximumSize).group
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
                 forget(.group(group))
-                let wanted = before.values.keys.filter { values[$0] == nil }
-                return try differs(answer, wanted.map { before.warnings(ofDeleting: $0) })
+                let ended = before.values.keys.filter { values[$0] == nil }
+                return try before.differs(answer, ended.map { before.warnings(ofDeleting: $0) }, ended: ended)
             case .deviceRemove:
                 let request = try DeviceRequest(json: body, limit: Request.maximumSize)
                 let device = request.device

@@ -232,8 +232,7 @@ extension Machine {
     /// What the passcode has opened stays open until its time without use is over, or somebody asks for a lock.
     private func checkClosing(_ app: AppRecord, was old: AppRecord) {
         guard watch.isAlone, old.availability == .available, app.availability != .available,
-            old.asksForPasscode, app.asksForPasscode, app.passcodeLock == nil, app.authState == .authorized,
-            app.hasKeys, !app.isLocked, !app.isWipeDue, app.owed == nil,
+            old.asksForPasscode, app.asksForPasscode, app.isOpenButForPasscode,
             let text = watch.passcode.entered?.text, text.count >= app.shortestPasscode
         else { return }
         world.fail(.passcodes, "\(name)/\(app.id): an app was used in time, and it is locked")
@@ -275,17 +274,15 @@ extension Machine {
 
     /// What the passcode opens is open when it was right, and not before.
     private func checkOpening(_ app: AppRecord, was old: AppRecord) {
-        let mayBeOpen = app.authState == .authorized && app.hasKeys && !app.isLocked && !app.isWipeDue
-        guard app.asksForPasscode, mayBeOpen else { return }
+        guard app.asksForPasscode, app.isOpenButForPasscode else { return }
         let isOpen = app.availability == .available
         if watch.isAlone, watch.passcode.isEnteredNow, !isOpen,
             watch.passcode.entered?.text.count ?? 0 >= app.shortestPasscode
         {
             world.fail(.passcodes, "\(name)/\(app.id): the passcode was entered, and it has no secure services")
         }
-        let mightHaveBeen = old.authState == .authorized && old.hasKeys && !old.isLocked && old.asksForPasscode
-        if isOpen, old.availability == .unavailable, mightHaveBeen, !watch.passcode.isEnteredNow,
-            old[.secureServices].value == app[.secureServices].value
+        if isOpen, old.availability == .unavailable, old.asksForPasscode, old.isOpenButForPasscode,
+            !watch.passcode.isEnteredNow, old[.secureServices].value == app[.secureServices].value
         {
             world.fail(.passcodes, "\(name)/\(app.id): it was locked, and opens by itself")
         }
@@ -315,6 +312,10 @@ extension Machine {
 }
 
 extension AppRecord {
+    /// Whether the passcode alone decides about its secure services.
+    fileprivate var isOpenButForPasscode: Bool {
+        authState == .authorized && hasKeys && !isLocked && !isWipeDue && owed == nil
+    }
     /// When no app is used.
     fileprivate var locksItself: Bool { asksForPasscode && secureServices.autoLock != nil }
     /// In characters.

@@ -101,7 +101,8 @@ extension SeededGenerator {
         SelectionRequest(
             documents: try list(0...3) {
                 DocumentSelector(
-                    app: $0.app(), layer: $0.layer(), aspect: try $0.maybe { try $0.pick(Aspect.allCases) })
+                    app: $0.app(), layer: $0.layer(), aspect: try $0.maybe { try $0.pick(Aspect.allCases) },
+                    revision: $0.maybe { $0.number(0...1_000) })
             }, why: maybe { $0.text() })
     }
 
