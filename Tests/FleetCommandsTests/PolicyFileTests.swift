@@ -294,6 +294,16 @@ struct PolicyFileTests {
                 "p.yaml:7:3: secure-services of com.example.mail for all: autoLock does nothing where no passcode is required",
                 "p.yaml:8:3: log-level of com.example.mail for all: its notAfter 2020-01-01T00:00:00.000Z is over, so it does nothing",
             ])
+        let (requires, none) = ("{passcode: {required: true, then: wipe}}", "{required: false, maxAttempts: 1, then: wipe}")
+        #expect(
+            try Self.read(Self.head + "  secure-services: \(requires)\n").warnings.map(\.message) == [
+                "secure-services of com.example.mail for all: passcode.then does nothing without maxAttempts"
+            ])
+        #expect(
+            try Self.read(Self.head + "  secure-services: {passcode: \(none)}\n").warnings.map(\.message) == [
+                "secure-services of com.example.mail for all: passcode.maxAttempts, passcode.then do nothing where no"
+                    + " passcode is required"
+            ])
         #expect(
             try Self.read(Self.head + "  log-level: {level: debug, notAfter: 2999-01-01T00:00:00Z}\n").warnings.isEmpty)
     }

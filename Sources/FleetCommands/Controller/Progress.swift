@@ -173,6 +173,9 @@ struct Progress: Hashable, JSONReadable {
             parts.append(
                 "not every app has applied it:\(others.map(\.line).joined())\nWhich devices, and why, is shown by\(apps)"
             )
+            if rows.contains(where: { $0.policy == .auth && $0.counts.rejected > 0 }) {
+                parts.append("Apps that are retired there are authorized by a document that is newer: `apply --again`")
+            }
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")
     }

@@ -174,8 +174,22 @@ struct PolicyFile {
             }
         // What is short of an offline limit the controller says.
         case .secureServices(let value):
-            if value.autoLock != nil, value.passcode?.isRequired != true {
-                warn("secure-services of \(app) for \(layer): autoLock does nothing where no passcode is required")
+            var idle = value.passcode?.isRequired == true || value.autoLock == nil ? [] : ["autoLock"]
+            if let passcode = value.passcode, !passcode.isRequired {
+                let rules = [
+                    ("minLength", passcode.minLength != nil), ("classes", passcode.classes != nil),
+                    ("maxAttempts", passcode.maxAttempts != nil), ("then", passcode.then != nil),
+                ]
+                idle += rules.filter(\.1).map { "passcode.\($0.0)" }
+            }
+            if !idle.isEmpty {
+                let verb = idle.count == 1 ? "does" : "do"
+                warn(
+                    "secure-services of \(app) for \(layer): \(idle.joined(separator: ", ")) \(verb) nothing where no passcode"
+                        + " is required")
+            }
+            if let passcode = value.passcode, passcode.isRequired, passcode.then != nil, passcode.maxAttempts == nil {
+                warn("secure-services of \(app) for \(layer): passcode.then does nothing without maxAttempts")
             }
         case .logLevel(let wish):
             if let end = wish.notAfter, end <= now {
