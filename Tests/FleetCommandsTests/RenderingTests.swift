@@ -158,6 +158,13 @@ struct RenderingTests {
         var done = try progress(3, 0, due: 0)
         done.follow(waiting)
         #expect(done.isConverged)
+        let text = """
+            {"rows":[{"app":"a","policy":"auth","counts":{"applied":1},"offline":0,"retirement":{"confirmed":1,"outstanding":0}}],
+            "waiting":[],"otherDisks":[{"device":"d","app":"a"}]}
+            """
+        let elsewhere = try Progress(json: Array(text.utf8), limit: 4_096)
+        #expect(elsewhere.isSettled && !elsewhere.isConverged)
+        #expect(elsewhere.shortfall(within: "30s")?.hasSuffix("until they are enrolled once more:\n  d a") == true)
         let gone = try progress(3, 0, due: 0)
         #expect(gone.isSettled && gone.isConverged && gone.shortfall(within: "30s") == nil)
     }

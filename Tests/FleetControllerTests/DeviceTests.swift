@@ -1059,6 +1059,19 @@ struct DeviceTests {
         world.report(status)
         world.online(till, incarnation: 3, boot: 800, after: 700)
         #expect(try warnings() == [expected])
+        // Whoever waits for a retirement is told, where it is for this device.
+        func otherDisks(_ app: AppID, _ target: String) throws -> JSONValue? {
+            let select = #"{"documents":[{"app":"\#(app)","target":"\#(target)","aspect":"auth"}]}"#
+            return try world.body(.progress, select)["otherDisks"]
+        }
+        #expect(try otherDisks(mail, "all") == nil)
+        for app in [mail, notes] { try world.apply(app, "all", .auth, #"{"state":"retired"}"#) }
+        try world.apply(mail, "device/till-2", .auth, #"{"state":"retired"}"#)
+        #expect(try otherDisks(mail, "all") == [.object(["device": "till-1", "app": "com.example.mail"])])
+        #expect(try otherDisks(mail, "device/till-2") == nil)
+        #expect(try otherDisks(notes, "all") == nil)
+        try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#)
+        #expect(try otherDisks(mail, "all") == nil)
         world.online(till, incarnation: 4, boot: 900, after: 800)
         #expect(try warnings().isEmpty)
     }

@@ -44,6 +44,25 @@ struct Progress: Hashable, JSONReadable {
         }
     }
 
+    struct OtherDisk: Hashable, JSONReadable {
+        let device: String
+        let app: String
+
+        init(from reader: inout JSONReader) throws {
+            var device = ""
+            var app = ""
+            try reader.object { name, value in
+                switch name {
+                case "device": device = try value.message(limit: 100)
+                case "app": app = try value.message(limit: 100)
+                default: break
+                }
+            }
+            self.device = device
+            self.app = app
+        }
+    }
+
     /// A document that somebody has changed since.
     struct Superseded: Hashable, JSONReadable, CustomStringConvertible {
         let app: String
@@ -85,6 +104,8 @@ struct Progress: Hashable, JSONReadable {
 
     let rows: [StatusRow]
     let waiting: [Waiting]
+    /// Devices on which a retired app's keys may be on an earlier disk.
+    let otherDisks: [OtherDisk]
     let superseded: [Superseded]
     /// Devices that had not said that the keys of an app are destroyed, and are counted no more.
     private(set) var departed: [AppID: Int64] = [:]
@@ -92,6 +113,7 @@ struct Progress: Hashable, JSONReadable {
     init(joining parts: [Progress]) {
         rows = parts.flatMap(\.rows)
         waiting = parts.flatMap(\.waiting)
+        otherDisks = parts.flatMap(\.otherDisks)
         superseded = parts.flatMap(\.superseded)
     }
 
@@ -108,24 +130,27 @@ struct Progress: Hashable, JSONReadable {
     init(from reader: inout JSONReader) throws {
         var rows: [StatusRow] = []
         var waiting: [Waiting] = []
+        var otherDisks: [OtherDisk] = []
         var superseded: [Superseded] = []
         try reader.object { name, value in
             switch name {
             case "rows": rows = try value.values(limit: 100_000)
             case "waiting": waiting = try value.values(limit: 1_000)
+            case "otherDisks": otherDisks = try value.values(limit: 1_000)
             case "superseded": superseded = try value.values(limit: 1_000)
             default: break
             }
         }
         self.rows = rows
         self.waiting = waiting
+        self.otherDisks = otherDisks
         self.superseded = superseded
     }
 
     /// Whether nobody is waited for: who is offline answers when it comes back, but with a retirement that has to be certain.
     var isSettled: Bool { sum(\.due) == 0 }
     /// Whether all who are not offline have applied it, and no retirement is outstanding; and it is what was asked for.
-    var isConverged: Bool { isSettled && others.isEmpty && superseded.isEmpty && departed.isEmpty }
+    var isConverged: Bool { isSettled && shortfall(within: "") == nil }
 
     /// Apps that are to be retired.
     private var retired: [(app: AppID, counts: RetirementCounts)] {
@@ -167,6 +192,12 @@ struct Progress: Hashable, JSONReadable {
             parts.append(
                 "\(count) device\(count == 1 ? "" : "s") that had not destroyed the keys of \(app) left the count: removed, on"
                     + " another disk, or with another policy. The keys may be there")
+        }
+        if !otherDisks.isEmpty {
+            let lines = otherDisks.prefix(Self.named).map { "\n  \($0.device) \($0.app)" }.joined()
+            parts.append(
+                "on devices that came back on another disk the keys may be on the one before; `fleetctl get devices` says so"
+                    + " until they are enrolled once more:\(lines)")
         }
         if !others.isEmpty {
             let apps = Set(others.map(\.app)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()

@@ -8,9 +8,17 @@ struct Progress {
 
     private(set) var rows: [StatusRow] = []
     private(set) var waiting: [Waiting] = []
+    /// Devices that are to retire an app, and may have left its keys on an earlier disk; at most ``named`` of them.
+    private(set) var otherDisks: [OtherDisk] = []
     /// At most ``named`` of them.
     private(set) var superseded: [Superseded] = []
     private let session: Int64
+
+    /// One that counts as it is now, and of whose earlier disk nobody can say anything any more.
+    struct OtherDisk {
+        let device: DeviceID
+        let app: AppID
+    }
 
     /// A document that somebody has changed since it stood at the revision that is asked about.
     struct Superseded {
@@ -70,6 +78,9 @@ struct Progress {
         for (app, policies) in scopes.sorted(by: { $0.key < $1.key }) {
             let asked = Set(retiring.filter { $0.app == app }.map(\.layer))
             var counted: [StatusRow] = []
+            if let scope = policies[.auth], try Self.isRetired(app, by: asked, transaction) {
+                try addOtherDisks(app, scope, transaction)
+            }
             for (scope, policies) in Dictionary(grouping: policies.keys, by: { policies[$0] ?? .all }) {
                 counted += try count(app, policies.sorted(), scope, asked, transaction, now)
             }
@@ -77,6 +88,24 @@ struct Progress {
         }
         nameFew()
         superseded = try Self.superseded(request.documents, transaction)
+    }
+
+    private static func isRetired(
+        _ app: AppID, by layers: Set<Layer>, _ transaction: FleetStore.Transaction
+    ) throws -> Bool {
+        try layers.contains { try transaction.document(at: .desired($0, app, .auth))?.isRetired == true }
+    }
+
+    private mutating func addOtherDisks(
+        _ app: AppID, _ scope: Scope, _ transaction: FleetStore.Transaction
+    ) throws {
+        var devices = try transaction.devices(whoseWarningBegins: DeviceWarning.onAnotherDisk)
+            .filter { DeviceWarning.hasLeftKeys(of: app, $0.warning ?? "") }.map(\.name)
+        if case .layers(let layers) = scope, !devices.isEmpty {
+            let members = try self.devices(of: layers, transaction)
+            devices = devices.filter(members.contains)
+        }
+        otherDisks += devices.prefix(Self.named - otherDisks.count).map { OtherDisk(device: $0, app: app) }
     }
 
     /// A document that was only signed anew is still of its change.
@@ -173,7 +202,17 @@ extension Progress: JSONWritable {
         writer.object { writer in
             writer.member("rows", rows)
             writer.member("waiting", waiting)
+            if !otherDisks.isEmpty { writer.member("otherDisks", otherDisks) }
             if !superseded.isEmpty { writer.member("superseded", superseded) }
+        }
+    }
+}
+
+extension Progress.OtherDisk: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("device", device)
+            writer.member("app", app)
         }
     }
 }

@@ -69,6 +69,14 @@ extension FleetStore.Transaction {
         }
     }
 
+    /// Devices whose warning begins with `text`, in the order of their names.
+    func devices(whoseWarningBegins text: String) throws -> [DeviceRow] {
+        try rows(
+            Self.selectDevice + " WHERE substr(warning, 1, ?) = ? ORDER BY name", [text.unicodeScalars.count, text]
+        )
+        .compactMap(Self.device)
+    }
+
     /// How many devices ``DeviceRow/warning`` or ``gaps(of:)`` speak of.
     func warnedDeviceCount() throws -> Int64 {
         try number(
