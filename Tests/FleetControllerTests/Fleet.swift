@@ -74,16 +74,22 @@ struct Fleet {
         let service = ControllerService(
             home: home, isRestoring: isRestoring, metricsAddress: metricsAddress, logger: Self.logger)
         let group = ServiceGroup(services: [service], logger: Self.logger)
-        return try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        return try await withThrowingTaskGroup(of: Value?.self) { tasks in
+            tasks.addTask {
+                try await group.run()
+                return nil
+            }
+            tasks.addTask { try await body() }
             do {
-                let value = try await body()
+                // One that ends before it is asked to keeps nobody waiting.
+                guard let value = try await tasks.next() ?? nil else { throw TestFailure("the controller has ended") }
                 await group.triggerGracefulShutdown()
                 try await tasks.waitForAll()
                 return value
             } catch {
+                tasks.cancelAll()
                 await group.triggerGracefulShutdown()
-                try? await tasks.waitForAll()
+                while let _ = await tasks.nextResult() {}
                 throw error
             }
         }
