@@ -294,7 +294,8 @@ struct PolicyFileTests {
                 "p.yaml:7:3: secure-services of com.example.mail for all: autoLock does nothing where no passcode is required",
                 "p.yaml:8:3: log-level of com.example.mail for all: its notAfter 2020-01-01T00:00:00.000Z is over, so it does nothing",
             ])
-        let (requires, none) = ("{passcode: {required: true, then: wipe}}", "{required: false, maxAttempts: 1, then: wipe}")
+        let requires = "{passcode: {required: true, then: wipe}}"
+        let none = "{required: false, maxAttempts: 1, then: wipe}"
         #expect(
             try Self.read(Self.head + "  secure-services: \(requires)\n").warnings.map(\.message) == [
                 "secure-services of com.example.mail for all: passcode.then does nothing without maxAttempts"

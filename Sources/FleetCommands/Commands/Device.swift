@@ -45,7 +45,7 @@ struct DeviceRemove: AsyncParsableCommand {
         if reload == .notRunning, !removed.isEmpty {
             Terminal.note(
                 "warning: the broker was not told, since it runs where this command cannot see it: send it a SIGHUP, or"
-                    + " \(Self.few(removed)) can go on with the password")
+                    + " \(DeviceNames.few(removed)) can go on with the password")
         }
         try Terminal.print(removed.map { "\($0) is removed" })
         guard !failures.isEmpty else { return }
@@ -96,15 +96,15 @@ struct DeviceRemove: AsyncParsableCommand {
         var lines = ["\(error)"]
         if !unknown.isEmpty {
             lines.append(
-                "\(Self.few(unknown)) was never enrolled from this folder (is it called so?), and had no password here."
+                "\(DeviceNames.few(unknown)) was never enrolled from this folder (is it called so?), and had no password here."
             )
         }
         if !back.isEmpty {
-            lines.append("\(Self.few(back)) was enrolled again meanwhile: repeat this command if it is to go.")
+            lines.append("\(DeviceNames.few(back)) was enrolled again meanwhile: repeat this command if it is to go.")
         }
         if !gone.isEmpty {
             lines.append(
-                "\(Self.few(gone)) can connect no more, but what \(gone.count == 1 ? "it" : "they") reported is still"
+                "\(DeviceNames.few(gone)) can connect no more, but what \(gone.count == 1 ? "it" : "they") reported is still"
                     + " shown: repeat this command later.")
         }
         return CommandError(status, lines.joined(separator: "\n"))
@@ -127,7 +127,8 @@ struct DeviceRemove: AsyncParsableCommand {
         } catch let error as CommandError where error.status == .unreachable {
             throw CommandError(
                 .unreachable,
-                "\(error)\nSo nobody knows whether \(Self.few(devices)) has keys of apps; nothing was done. \(remedy).")
+                "\(error)\nSo nobody knows whether \(DeviceNames.few(devices)) has keys of apps; nothing was done. \(remedy)."
+            )
         }
         guard !holding.isEmpty else { return }
         let known = holding.prefix(20).map { "\($0.device) has \(Controller.keys(of: $0.apps))" }
@@ -138,11 +139,6 @@ struct DeviceRemove: AsyncParsableCommand {
                 + ", and would be told nothing any more; nothing was done.\n"
                 + "Retire what is for \(holding.count == 1 ? "it" : "them") first (`fleetctl apply --wait`), so that it is known"
                 + " to be gone; \(remedy).")
-    }
-
-    /// `till-1, till-2…`
-    private static func few(_ devices: some Collection<DeviceID>) -> String {
-        devices.prefix(5).map(\.text).joined(separator: ", ") + (devices.count > 5 ? "…" : "")
     }
 }
 

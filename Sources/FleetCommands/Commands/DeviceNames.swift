@@ -45,4 +45,9 @@ struct DeviceNames: ParsableArguments {
         guard !listed.isEmpty else { throw CommandError(.refused, "\(source.name) names no device") }
         return listed
     }
+
+    /// `till-1, till-2…`
+    static func few(_ devices: some Collection<DeviceID>) -> String {
+        devices.prefix(5).map(\.text).joined(separator: ", ") + (devices.count > 5 ? "…" : "")
+    }
 }

@@ -52,10 +52,9 @@ struct EnrollDevice: AsyncParsableCommand {
                         + " SIGHUP, or it goes on without the new passwords")
         }
         if !known.isEmpty {
-            let names = known.prefix(5).map(\.text).joined(separator: ", ") + (known.count > 5 ? "…" : "")
-            Terminal.note(
-                "note: enrolled before, and the earlier passwords count no more: \(known.count == 1 ? "" : "\(known.count) devices, ")"
-                    + names)
+            let names = DeviceNames.few(known)
+            let many = known.count == 1 ? names : "\(known.count) devices (\(names))"
+            Terminal.note("note: enrolled before, and the earlier passwords count no more: \(many)")
         }
         for (device, apps) in holding.sorted(by: { $0.key < $1.key }) {
             Terminal.note(
