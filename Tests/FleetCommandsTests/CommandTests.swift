@@ -615,6 +615,8 @@ struct CommandTests {
             let refused = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second")
             #expect(refused.status == 4)
             #expect(refused.errors.contains("--without-floors"))
+            let second = fleet.folder.path + "/second"
+            #expect(!FileManager.default.fileExists(atPath: second), "nothing looks as if it were enrolled")
             #expect(try fleet.home.incarnation(of: DeviceID(unchecked: "till-1")) == 1)
 
             var floors = Floors(trust: try fleet.home.trust(), epoch: 3)

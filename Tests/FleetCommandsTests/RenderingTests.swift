@@ -149,8 +149,8 @@ struct RenderingTests {
         #expect(left.isSettled && !left.isConverged)
         #expect(
             left.shortfall(within: "30s") == """
-                1 device that had not destroyed the keys of a left the count: removed, on another disk, or with another \
-                policy. The keys may be there
+                1 device left the count, and may not have destroyed the keys of a: removed, on another disk, or with \
+                another policy
                 """)
         var later = try progress(2, 0, due: 0)
         later.follow(left)
@@ -239,7 +239,7 @@ struct RenderingTests {
         #expect(
             GetApps.report([app]).table == [
                 "DEVICE  APP  STATE    AUTH        KEYS     RUNS  REPORT  APPLIED  OTHERWISE",
-                "till-1  a    offline  authorized  present  yes   1/2/33        1  openIn pending, print error (no printer)",
+                "till-1  a    offline  authorized  present  yes       33        1  openIn pending, print error (no printer)",
             ])
     }
 

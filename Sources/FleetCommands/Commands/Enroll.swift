@@ -36,9 +36,16 @@ struct EnrollDevice: AsyncParsableCommand {
         let isSingle = devices.count == 1 && names.from == nil
         func folder(of device: DeviceID) -> String { isSingle ? out : out + "/" + device.text }
         // The controller remembers whom it was asked about: it is asked when nothing else can fail.
-        try home.prepare(devices.map { FleetHome.Enrolment(device: $0, folder: folder(of: $0)) })
+        let prepared = devices.map { FleetHome.Enrolment(device: $0, folder: folder(of: $0)) }
+        try home.prepare(prepared)
         let known = try devices.filter { try home.incarnation(of: $0) != nil }
-        let (floors, holding) = try await askController(home, devices)
+        let (floors, holding): ([DeviceID: Floors], [DeviceID: [String]])
+        do {
+            (floors, holding) = try await askController(home, devices)
+        } catch {
+            home.takeBack(prepared)
+            throw error
+        }
         let enrolments = devices.map { device in
             FleetHome.Enrolment(device: device, folder: folder(of: device), floors: floors[device])
         }

@@ -158,8 +158,8 @@ struct GetApps: AsyncParsableCommand {
 
     static func report(_ apps: [JSONValue]) -> Report {
         var table = Table([
-            .init("DEVICE"), .init("APP"), .init("STATE"), .init("AUTH"), .init("KEYS"), .init("RUNS"), .init("REPORT"),
-            .init("APPLIED", isNumber: true), .init("OTHERWISE"),
+            .init("DEVICE"), .init("APP"), .init("STATE"), .init("AUTH"), .init("KEYS"), .init("RUNS"),
+            .init("REPORT", isNumber: true), .init("APPLIED", isNumber: true), .init("OTHERWISE"),
         ])
         for app in apps {
             var applied = 0
@@ -179,11 +179,10 @@ struct GetApps: AsyncParsableCommand {
                     otherwise.append("\(policy.name) \(outcome)\(message ?? "")")
                 }
             }
-            let order = ["incarnation", "boot", "seq"].map { Cell.text(app[$0]) }.joined(separator: "/")
             table.add([
                 Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["connection"]),
                 Cell.text(app["auth"]?["state"]), keys(of: app),
-                app["running"] == true ? "yes" : "no", order, "\(applied)",
+                app["running"] == true ? "yes" : "no", Cell.text(app["seq"]), "\(applied)",
                 TerminalText.line(otherwise.joined(separator: ", "), limit: 80),
             ])
         }

@@ -31,7 +31,13 @@ struct KeyList: ParsableCommand {
     @OptionGroup var home: HomeOptions
     @OptionGroup var output: OutputOptions
 
-    func run() throws { try output.show(Key.report(try home.open().trustedKeys())) }
+    func run() throws {
+        let home = try home.open()
+        try output.show(Key.report(try home.trustedKeys()))
+        if try home.isControllerRunning() {
+            Terminal.note("note: of what was rotated or withdrawn since its last start the controller knows nothing yet")
+        }
+    }
 }
 
 struct KeyRotate: ParsableCommand {

@@ -107,7 +107,7 @@ struct Progress: Hashable, JSONReadable {
     /// Devices on which a retired app's keys may be on an earlier disk.
     let otherDisks: [OtherDisk]
     let superseded: [Superseded]
-    /// Devices that had not said that the keys of an app are destroyed, and are counted no more.
+    /// How many devices are counted no more, and may not have said that the keys of an app are destroyed.
     private(set) var departed: [AppID: Int64] = [:]
 
     init(joining parts: [Progress]) {
@@ -190,8 +190,8 @@ struct Progress: Hashable, JSONReadable {
         }
         for (app, count) in departed.sorted(by: { $0.key < $1.key }) {
             parts.append(
-                "\(count) device\(count == 1 ? "" : "s") that had not destroyed the keys of \(app) left the count: removed, on"
-                    + " another disk, or with another policy. The keys may be there")
+                "\(count) device\(count == 1 ? "" : "s") left the count, and may not have destroyed the keys of \(app): removed, on"
+                    + " another disk, or with another policy")
         }
         if !otherDisks.isEmpty {
             let lines = otherDisks.prefix(Self.named).map { "\n  \($0.device) \($0.app)" }.joined()
@@ -205,7 +205,7 @@ struct Progress: Hashable, JSONReadable {
                 "not every app has applied it:\(others.map(\.line).joined())\nWhich devices, and why, is shown by\(apps)"
             )
             if rows.contains(where: { $0.policy == .auth && $0.counts.rejected > 0 }) {
-                parts.append("Apps that are retired there are authorized by a document that is newer: `apply --again`")
+                parts.append("Where an app was retired since, a newer auth document authorizes it: `fleetctl apply --again`")
             }
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")

@@ -1,4 +1,5 @@
 package import FleetProtocol
+import Glibc
 
 extension FleetHome {
     /// A device that is to be enrolled, and the folder that its agent will run on.
@@ -155,6 +156,13 @@ extension FleetHome {
                     remedy: "choose a folder of the device's own")
             }
             try Self.makeFolder(for: enrolment)
+        }
+    }
+
+    /// Takes back what ``prepare(_:)`` has made for devices that are not enrolled after all, where nothing else is in it.
+    package func takeBack(_ enrolments: [Enrolment]) {
+        for folder in enrolments.map({ Folder($0.folder) }) where !folder.exists("agent.json") {
+            for path in [folder.folder("state").path, folder.folder("apps.d").path, folder.path] { rmdir(path) }
         }
     }
 
