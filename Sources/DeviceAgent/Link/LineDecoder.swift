@@ -7,12 +7,17 @@ struct LineDecoder: ByteToMessageDecoder {
 
     struct LineTooLong: Error {}
 
+    /// How many bytes have been looked through for an end: whoever sends single bytes costs no more than others.
+    private var searched = 0
+
     mutating func decode(context: ChannelHandlerContext, buffer: inout ByteBuffer) throws -> DecodingState {
         let view = buffer.readableBytesView
-        guard let end = view.firstIndex(of: UInt8(ascii: "\n")) else {
+        guard let end = view.dropFirst(searched).firstIndex(of: UInt8(ascii: "\n")) else {
             guard view.count <= Link.maximumLine else { throw LineTooLong() }
+            searched = view.count
             return .needMoreData
         }
+        searched = 0
         guard end - view.startIndex <= Link.maximumLine, let line = buffer.readSlice(length: end - view.startIndex)
         else { throw LineTooLong() }
         buffer.moveReaderIndex(forwardBy: 1)

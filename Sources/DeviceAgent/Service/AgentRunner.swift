@@ -84,8 +84,13 @@ final class AgentRunner: Sendable {
         do {
             for effect in decided.effects { try perform(effect, parts, decided.connection) }
         } catch {
-            // What was decided is not on the disk, so nobody may hear of it: start again from what is.
-            state.withLock { $0.hasFailed = true }
+            // What was decided is not on the disk, so nobody may hear of it: start again from what is. Apps may have lost
+            // something by it, and nobody knows when an agent runs again: until then they have no keys.
+            let links = state.withLock { state in
+                state.hasFailed = true
+                return state.core.processes.values.map(\.link)
+            }
+            for link in links { parts.links.send(.keys(nil), to: link) }
             return failed(error)
         }
         var messages = 0

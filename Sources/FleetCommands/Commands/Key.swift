@@ -35,7 +35,8 @@ struct KeyList: ParsableCommand {
         let home = try home.open()
         try output.show(Key.report(try home.trustedKeys()))
         if try home.isControllerRunning() {
-            Terminal.note("note: of what was rotated or withdrawn since its last start the controller knows nothing yet")
+            Terminal.note(
+                "note: of what was rotated or withdrawn since its last start the controller knows nothing yet")
         }
     }
 }

@@ -205,7 +205,8 @@ struct Progress: Hashable, JSONReadable {
                 "not every app has applied it:\(others.map(\.line).joined())\nWhich devices, and why, is shown by\(apps)"
             )
             if rows.contains(where: { $0.policy == .auth && $0.counts.rejected > 0 }) {
-                parts.append("Where an app was retired since, a newer auth document authorizes it: `fleetctl apply --again`")
+                parts.append(
+                    "Where an app was retired since, a newer auth document authorizes it: `fleetctl apply --again`")
             }
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")

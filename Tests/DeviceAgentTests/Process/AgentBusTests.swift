@@ -176,6 +176,41 @@ struct AgentBusTests {
         }
     }
 
+    @Test("one that cannot destroy the keys of a retired app ends, and the app has them no more; so has another")
+    func keysThatStay() async throws {
+        try await withFixture { fixture in
+            let fleet = try TestFleet()
+            let broker = try await fixture.broker()
+            let agent = try AgentFolder(fixture, fleet: fleet, port: broker.port)
+            let controller = try await StubController(fixture, fleet: fleet, broker: broker)
+            let process = try await agent.start(fixture)
+            let heard = Locked<[AppID: Bool]>([:])
+            for id in [mail, notes] {
+                try await controller.apply(.desired(.all, id, .auth), .auth(.authorized))
+                let client = try LinkClient(agent.socket)
+                client.register(id)
+                let answering = Task {
+                    try await answerAll(client) { frame in
+                        if case .keys(let keys) = frame { heard.withLock { $0[id] = keys != nil } }
+                    }
+                }
+                fixture.onEnd {
+                    client.end()
+                    _ = try? await answering.value
+                }
+            }
+            try await until("they have keys") { heard.withLock { $0[mail] == true && $0[notes] == true } }
+            // What stands there cannot be destroyed.
+            let key = agent.state.appendingPathComponent("keys/\(mail).key")
+            try FileManager.default.removeItem(at: key)
+            try FileManager.default.createDirectory(
+                at: key.appendingPathComponent("x"), withIntermediateDirectories: true)
+            try await controller.apply(.desired(.all, mail, .auth), .auth(.retired))
+            #expect(try await within(.seconds(20), "the agent ends") { await process.exited() } == 1)
+            try await until("they have none") { heard.withLock { $0[mail] == false && $0[notes] == false } }
+        }
+    }
+
     @Test("when the disk is full it ends with the reason, and nothing was said that is not stored")
     func diskFull() async throws {
         try await withFixture { fixture in

@@ -140,9 +140,10 @@ final class LinkClient: Sendable {
     }
 }
 
-/// Answers everything an app is told with `applied`, until its connection closes.
-func answerAll(_ client: LinkClient) async throws {
+/// Answers everything an app is told with `applied`, until its connection closes. `noting` sees it first.
+func answerAll(_ client: LinkClient, noting: @Sendable (AgentFrame) -> Void = { _ in }) async throws {
     while let frame = try await client.next() {
+        noting(frame)
         switch frame {
         case .ready: client.send(.ready)
         case .deliver(let number, let delivery):
