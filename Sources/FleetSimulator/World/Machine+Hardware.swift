@@ -104,6 +104,7 @@ extension Machine {
         crash(isRestarting: false)
         world.say(name, "its disk is put back from an image")
         image.replace(by: image)
+        lastBootOfOthers = max(lastBootOfOthers, disk.state.boot)
         disk.replace(by: image)
         wasPutBack = true
         watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
@@ -112,13 +113,16 @@ extension Machine {
     }
 
     /// As another incarnation it speaks for itself alone. What it did before was another's as well, but for its events where it
-    /// was put back: no two starts have one boot. A copy has those of the running one to tell, too.
+    /// was put back: no two starts have one boot, unless the clock stood still meanwhile. A copy has those of the running one to
+    /// tell, too.
     func isOneAgain() {
         guard wasPutBack else { return }
         wasPutBack = false
         oneSince = enrollment.incarnation
         let isCopied = world.clones.contains { $0.id == id }
-        let promised = watch.promised.filter { !isCopied && !watch.dropped.contains($0.key) }
+        let promised = watch.promised.filter { event, _ in
+            !isCopied && !watch.dropped.contains(event) && event.boot > lastBootOfOthers
+        }
         watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
         watch.promised = promised
         watch.begin(on: disk.state)

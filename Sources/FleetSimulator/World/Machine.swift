@@ -14,6 +14,8 @@ final class Machine: BusClient {
     var image: DeviceDisk?
     /// An image was put back, or a copy has run beside it: this device has been two.
     var wasPutBack = false
+    /// The last start before an image was put back: what has this boot or an earlier one may be told of two.
+    var lastBootOfOthers: Int64 = 0
     /// From this incarnation on it is one alone.
     var oneSince: Int64 = 1
     /// It has another disk than it began with; which incarnation was the first to be heard from there is not known here.
