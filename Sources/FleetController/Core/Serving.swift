@@ -95,8 +95,8 @@ struct Serving {
     /// Tells a device what was lost, once a round. Answers whether somebody has to look at it, since its documents are
     /// others for long although it was told.
     private mutating func tell(_ device: DeviceID, _ loss: Collector.Loss) -> Bool {
-        let round = max(1, min(greeted.count, Self.roundLength))
-        guard told[device].map({ beats - $0 >= round }) ?? true else { return false }
+        let pause = max(1, min(greeted.count, Self.roundLength))
+        guard told[device].map({ beats - $0 >= pause }) ?? true else { return false }
         told[device] = beats
         var greeting = Greeting(loss.presence)
         greeting.lost = loss.lost.union(waiting[device]?.lost ?? [])
