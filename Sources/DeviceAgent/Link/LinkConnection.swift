@@ -61,9 +61,10 @@ final class LinkConnection: ChannelDuplexHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-    /// Holds back while the agent is busy with what was said, and while the process does not read what it is told.
+    /// Holds back while the agent is busy with what was said, and while the process does not read what it is told. NIO
+    /// asks once more only where it can write no more, and then reads what there is left, now or never.
     func read(context: ChannelHandlerContext) {
-        if waiting < Self.maximumWaiting, held.isEmpty, context.channel.isWritable {
+        if isReadHeld || waiting < Self.maximumWaiting && held.isEmpty && context.channel.isWritable {
             context.read()
         } else {
             isReadHeld = true

@@ -112,10 +112,13 @@ final class AgentRunner: Sendable {
             return (next, state.wake.set(for: next, at: state.core.state.running.total))
         }
         guard let delay else { return }
-        parts.inbox.queue.asyncAfter(deadline: begin + .milliseconds(Int(min(delay, 3_600_000)) + 1)) { [self] in
-            state.withLock { $0.wake.rang(for: next) }
-            parts.inbox.add(.tick)
+        let wait = DispatchTimeInterval.milliseconds(Int(min(delay, 3_600_000)) + 1)
+        let ring = { @Sendable [self] in
+            if state.withLock({ $0.wake.rang(for: next) }) { parts.inbox.add(.tick) }
         }
+        parts.inbox.queue.asyncAfter(deadline: begin + wait, execute: ring)
+        // That one stands still while the machine sleeps, and would ring late by as much; this one may be set back.
+        parts.inbox.queue.asyncAfter(wallDeadline: .now() + wait, execute: ring)
     }
 
     /// - Parameter connection: To the broker, as the core knew it: while the disk was written there may have come another.

@@ -12,5 +12,10 @@ package struct WakeTime {
     }
 
     /// The timer that was set for that time has rung: maybe a little early, by the core's clock, and then it is set again.
-    package mutating func rang(for time: Int64) { if at == time { at = nil } }
+    /// False where another is waited for.
+    package mutating func rang(for time: Int64) -> Bool {
+        guard at == time else { return false }
+        at = nil
+        return true
+    }
 }

@@ -228,9 +228,7 @@ final class Machine: BusClient {
         let run = run
         let time = clocks.delay(of: min(delay, 3_600_000))
         world.after(decidedAt + time + 1 - world.now) { [unowned self] in
-            guard self.run == run else { return }
-            wake.rang(for: next)
-            post(.tick)
+            if self.run == run, wake.rang(for: next) { post(.tick) }
         }
     }
 

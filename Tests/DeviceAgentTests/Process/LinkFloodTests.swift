@@ -96,6 +96,43 @@ struct LinkFloodTests {
         }
     }
 
+    @Test("is heard to its end, also when the agent writes to it first, and it is gone")
+    func lastWords() async throws {
+        try await withTemporaryFolder { folder in
+            let passed = Passed()
+            let links = Locked<[LinkID]>([])
+            let goOn = DispatchSemaphore(value: 0)
+            let server = LinkServer(
+                access: LinkAccess(folder: folder.path + "/apps.d"), logger: Logger(label: "test")
+            ) { event in
+                switch event {
+                case .frame(_, let frame): passed.add(frame)
+                case .registered(let link, let registration):
+                    links.withLock { $0.append(link) }
+                    if registration.app == notes { goOn.wait() }
+                default: break
+                }
+            }
+            try await server.start(at: folder.path + "/s")
+            let client = try LinkClient(folder.path + "/s")
+            client.register(mail)
+            // More than may wait: nothing more is read.
+            client.send((1...80).flatMap { AppFrame.delivered($0).json + [UInt8(ascii: "\n")] })
+            try await until("the agent is busy with them") { passed.frames.count == 63 }
+            // The one thread of all connections finds that there is something to write, and no reader, before anything else.
+            let other = try LinkClient(folder.path + "/s")
+            other.register(notes)
+            try await until("it is held up") { links.withLock { $0.count } == 2 }
+            client.send((81...90).flatMap { AppFrame.delivered($0).json + [UInt8(ascii: "\n")] })
+            client.end()
+            server.send(.keys(nil), to: links.withLock { $0[0] })
+            goOn.signal()
+            try await until("the rest is heard") { passed.frames.count == 90 }
+            other.end()
+            await server.stop()
+        }
+    }
+
     @Test("without a registration is not listened to")
     func unregistered() async throws {
         try await withTemporaryFolder { folder in

@@ -17,9 +17,11 @@ struct WakeTimeTests {
     func early() {
         var wake = WakeTime()
         #expect(wake.set(for: 100, at: 0) == 100)
-        wake.rang(for: 100)
+        let isAwaited = wake.rang(for: 100)
+        #expect(isAwaited)
         #expect(wake.set(for: 100, at: 99) == 1)
-        wake.rang(for: 50)
+        let isOfIt = wake.rang(for: 50)
+        #expect(!isOfIt)
         #expect(wake.set(for: 100, at: 99) == nil)
     }
 }
