@@ -102,6 +102,7 @@ struct CommandTests {
                     let apps = holding.withLock { $0.contains(device) } ? [app] : []
                     return .success(.object(["apps": .array(apps)]), next: nil)
                 }
+                if asked.verb == .devices { return .success(.object(["devices": []]), next: nil) }
                 switch device {
                 case "till-2": return .failure(.init(.conflict, "it was enrolled again"))
                 case "stranger": return .failure(.init(.notFound, "there is no device stranger"))
@@ -178,7 +179,12 @@ struct CommandTests {
             #expect(try fleet.home.incarnation(of: till) == 1)
 
             let keys = Mutex(["a": "present", "b": "destroyed", "c": "present"])
+            let left = Mutex([JSONValue.string("d")])
             let controller = try await fleet.controller { asked, _ in
+                if asked.verb == .devices {
+                    let device = JSONValue.object(["device": "till-1", "leftKeys": .array(left.withLock { $0 })])
+                    return .success(.object(["devices": [device]]), next: nil)
+                }
                 guard asked.verb == .apps else { return .success(.object([]), next: nil) }
                 let apps = keys.withLock { $0 }.sorted { $0.key > $1.key }.map { name, keys in
                     JSONValue.object(["device": "till-1", "app": .string(name), "keys": .string(keys)])
@@ -188,10 +194,14 @@ struct CommandTests {
             let refused = try await fleet.fleetctl("device", "remove", "till-1")
             #expect(refused.status == 1, "\(refused)")
             #expect(
-                refused.errors.hasPrefix("fleetctl: till-1 has the keys of 2 apps (a, c), and would be told nothing"))
+                refused.errors.hasPrefix("fleetctl: till-1 has the keys of 3 apps (a, c, d), and would be told nothing")
+            )
             #expect(try fleet.home.incarnation(of: till) == 1)
-            #expect(controller.asked.map(\.verb) == [.apps])
+            #expect(controller.asked.map(\.verb) == [.apps, .devices])
+            // On an earlier disk.
             keys.withLock { $0 = ["a": "destroyed"] }
+            #expect(try await fleet.fleetctl("device", "remove", "till-1").status == 1)
+            left.withLock { $0 = [] }
             #expect(try await fleet.fleetctl("device", "remove", "till-1").status == 0)
             #expect(try fleet.home.incarnation(of: till) == nil)
 
@@ -209,6 +219,7 @@ struct CommandTests {
             _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
             let floors = Floors(trust: try fleet.home.trust()).value
             let controller = try await fleet.controller { asked, _ in
+                if asked.verb == .devices { return .success(.object(["devices": []]), next: nil) }
                 guard asked.verb == .apps else { return .success(floors, next: nil) }
                 let app = JSONValue.object(["device": "till-1", "app": "com.example.mail", "keys": "present"])
                 return .success(.object(["apps": .array([app])]), next: nil)
@@ -222,7 +233,7 @@ struct CommandTests {
                     "note: enrolled before, and the earlier passwords count no more: till-1\n"
                         + "warning: till-1 had the keys of an app (com.example.mail). Should it come back")
             )
-            #expect(controller.asked.map(\.verb) == [.enroll, .apps, .enroll])
+            #expect(controller.asked.map(\.verb) == [.enroll, .apps, .devices, .enroll])
         }
     }
 
@@ -623,12 +634,12 @@ struct CommandTests {
             floors.set("a", epoch: 2, revision: 9)
             let answer = floors.value
             let controller = try await fleet.controller { asked, _ in
-                .success(asked.verb == .apps ? .object(["apps": []]) : answer, next: nil)
+                .success(asked.verb == .enroll ? answer : .object([asked.verb.rawValue: []]), next: nil)
             }
             let result = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "second", "-o", "json")
             #expect(result.status == 0, "\(result.errors)")
             #expect(result.errors == "note: enrolled before, and the earlier passwords count no more: till-1\n")
-            #expect(controller.asked.map(\.verb) == [.apps, .enroll])
+            #expect(controller.asked.map(\.verb) == [.apps, .devices, .enroll])
             #expect(controller.asked.last?.body.jsonText == #"{"device":"till-1","incarnation":2}"#)
             let agent = try JSONValue(
                 json: Array(Data(contentsOf: fleet.folder.appendingPathComponent("second/agent.json"))), limit: 65_536)

@@ -113,11 +113,12 @@ struct RenderingTests {
             "pending":3,"overdue":0},"offline":3}],"waiting":[{"device":"d","app":"a","policy":"auth","outcome":"delivered",
             "online":true}]}
             """
-        let progress = try Progress(json: Array(text.utf8), limit: 4_096)
+        let progress = try Progress(joining: [ProgressAnswer(json: Array(text.utf8), limit: 4_096)])
         #expect(progress.rows.map(\.due) == [1], "a controller of before does not tell it")
         #expect(!progress.isSettled && !progress.isConverged)
         #expect(progress.summary == ["policies: 2 applied, 1 error, 1 delivered, 3 pending (3 offline)"])
-        #expect(progress.waiting.map(\.description) == ["d a auth: delivered"])
+        let shortfall = progress.shortfall(within: "1s") ?? ""
+        #expect(shortfall.hasPrefix("1 answer has not come within 1s:\n  d a auth: delivered"))
     }
 
     @Test("progress of a retirement waits for the keys, wherever they are, and for nothing else of an app that is gone")
@@ -128,7 +129,7 @@ struct RenderingTests {
                 "retirement":{"confirmed":\(confirmed),"outstanding":\(outstanding)}}],"waiting":[{"device":"d","app":"a",
                 "policy":"auth","outcome":"pending","retirement":"outstanding","online":false}]}
                 """
-            return try Progress(json: Array(text.utf8), limit: 4_096)
+            return try Progress(joining: [ProgressAnswer(json: Array(text.utf8), limit: 4_096)])
         }
         let waiting = try progress(2, 1, due: 1)
         #expect(!waiting.isSettled && !waiting.isConverged)
@@ -149,8 +150,8 @@ struct RenderingTests {
         #expect(left.isSettled && !left.isConverged)
         #expect(
             left.shortfall(within: "30s") == """
-                1 device left the count, and may not have destroyed the keys of a: removed, on another disk, or with \
-                another policy
+                1 device left the count, and may not have destroyed the keys of a: with another policy, or removed by a \
+                controller of before
                 """)
         var later = try progress(2, 0, due: 0)
         later.follow(left)
@@ -158,13 +159,29 @@ struct RenderingTests {
         var done = try progress(3, 0, due: 0)
         done.follow(waiting)
         #expect(done.isConverged)
-        let text = """
-            {"rows":[{"app":"a","policy":"auth","counts":{"applied":1},"offline":0,"retirement":{"confirmed":1,"outstanding":0}}],
-            "waiting":[],"otherDisks":[{"device":"d","app":"a"}]}
-            """
-        let elsewhere = try Progress(json: Array(text.utf8), limit: 4_096)
+        func leaving(_ isOfRemoved: Bool) throws -> Progress {
+            let text = """
+                {"rows":[{"app":"a","policy":"auth","counts":{"applied":1},"offline":0,"retirement":{"confirmed":2}}],
+                "waiting":[],"otherDisks":[{"device":"d","app":"a"\(isOfRemoved ? #","removed":true"# : "")}]}
+                """
+            return try Progress(joining: [ProgressAnswer(json: Array(text.utf8), limit: 4_096)])
+        }
+        let elsewhere = try leaving(false)
         #expect(elsewhere.isSettled && !elsewhere.isConverged)
         #expect(elsewhere.shortfall(within: "30s")?.hasSuffix("until they are enrolled once more:\n  d a") == true)
+        // Whom the answer names is not counted twice.
+        var removed = try leaving(true)
+        removed.follow(waiting)
+        #expect(
+            removed.shortfall(within: "30s") == """
+                devices were removed since, and had not said that the keys are destroyed; `fleetctl apply --again` begins \
+                anew, without them:
+                  d a
+                """)
+        let nobody = try progress(0, 0, due: 0)
+        #expect(nobody.isSettled && !nobody.isConverged)
+        let shortfall = nobody.shortfall(within: "30s") ?? ""
+        #expect(shortfall.hasPrefix("no device that this is for has reported a, and none"))
         let gone = try progress(3, 0, due: 0)
         #expect(gone.isSettled && gone.isConverged && gone.shortfall(within: "30s") == nil)
     }

@@ -966,7 +966,7 @@ struct DeviceTests {
         world.handle(.enrolments([till: 3]))
         world.online(till, incarnation: 3)
         #expect(try next(#"{"device":"till-1","incarnation":4}"#) == 4)
-        #expect(try next(#"{"device":"till-1","incarnation":2}"#) == 4)
+        #expect(try next(#"{"device":"till-1","incarnation":2}"#) == 5, "4 was just named to somebody")
         world.handle(.enrolments([till: 3]))
         world.pass(seconds: 20)
         world.handle(.enrolments([:]))
@@ -1005,8 +1005,9 @@ struct DeviceTests {
         world.online(till, boot: 300, after: 200)
         #expect(try warnings(world).isEmpty)
         world.handle(.enrolments([till: 2]))
-        world.online(till, incarnation: 2, boot: 250, after: 120)
-        world.online(till, incarnation: 2, boot: 350, after: 250)
+        let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        world.online(till, incarnation: 2, boot: 250, after: 120, apps: apps)
+        world.online(till, incarnation: 2, boot: 350, after: 250, apps: apps)
         #expect(try warnings(world).isEmpty, "another incarnation begins anew")
     }
 
@@ -1070,10 +1071,92 @@ struct DeviceTests {
         #expect(try otherDisks(mail, "all") == [.object(["device": "till-1", "app": "com.example.mail"])])
         #expect(try otherDisks(mail, "device/till-2") == nil)
         #expect(try otherDisks(notes, "all") == nil)
+        // Nobody can have confirmed a retirement that is for a device that is not there: that is told, and of no other policy.
+        let select = #"{"documents":[{"app":"\#(mail)","target":"device/till-2"}]}"#
+        let rows = try world.body(.progress, select)["rows"]?.arrayValue ?? []
+        #expect(
+            rows.compactMap { $0["retirement"] } == [.object(["confirmed": 0, "outstanding": 0])] && rows.count > 1)
         try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#)
         #expect(try otherDisks(mail, "all") == nil)
-        world.online(till, incarnation: 4, boot: 900, after: 800)
+        world.online(till, incarnation: 4, boot: 900, after: 800, apps: apps)
         #expect(try warnings().isEmpty)
+    }
+
+    @Test(
+        "also where the first start on the other disk was not heard of, and whatever else is to be said of the device")
+    func earlierDiskHeardLate() throws {
+        for isControllerAway in [false, true] {
+            let world = try World()
+            world.connect()
+            func device() throws -> JSONValue? {
+                try world.body(.devices, "{}")["devices"]?.arrayValue?.first
+            }
+            world.handle(.enrolments([till: 1]))
+            world.online(till, boot: 500, after: 0)
+            for app in [mail, notes] { world.report(.fresh(till, app, boot: 500, at: world.now)) }
+            try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+            let apps = [Presence.App(id: notes, sdk: "1", implements: [], reported: nil)]
+            if isControllerAway {
+                // It is there before the controller is, and its presence waits at the broker.
+                let presence = Presence(
+                    state: .online, incarnation: 2, boot: 700, previousBoot: 650, connection: .random(),
+                    since: world.now,
+                    agent: "1.0", apps: apps)
+                world.retained[world.identity.topic(.presence(.device(till)))] = presence.json
+                world.connect()
+            } else {
+                world.online(till, incarnation: 2, boot: 700, after: 650, apps: apps)
+            }
+            let select = #"{"documents":[{"app":"com.example.mail","target":"all","aspect":"auth"}]}"#
+            func left() throws -> [JSONValue] { try world.body(.progress, select)["otherDisks"]?.arrayValue ?? [] }
+            let expected = JSONValue.object(["device": "till-1", "app": "com.example.mail"])
+            #expect(try left() == [expected])
+            #expect(try device()?["leftKeys"] == ["com.example.mail"])
+            // The home has lost it for a while, and knows it again.
+            world.handle(.enrolments([till: 2]))
+            world.pass(seconds: 60)
+            world.handle(.enrolments([:]))
+            #expect(try device()?["warnings"]?.arrayValue?.count == 2)
+            world.handle(.enrolments([till: 2]))
+            #expect(try device()?["warnings"]?.arrayValue?.count == 1)
+            #expect(try left() == [expected])
+            // Removed, it is still named to those who wait for that retirement, and not for a later one.
+            let removal = try world.body(.deviceRemove, #"{"device":"till-1","incarnation":2}"#)
+            #expect("\(removal)".contains("till-1 had the keys of"))
+            #expect(
+                try left() == [.object(["device": "till-1", "app": "com.example.mail", "removed": true])])
+            let change = #"{"app":"com.example.mail","target":"all","aspect":"auth","value":{"state":"retired"}}"#
+            try world.body(.apply, #"{"changes":[\#(change)],"again":true}"#)
+            #expect(try left() == [])
+        }
+    }
+
+    @Test("of a removed device that had not destroyed the keys whoever waits is told, if it was to")
+    func removedUnconfirmed() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1, till2: 1]))
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
+        for device in [till, till2] {
+            world.online(device)
+            world.report(.fresh(device, mail, at: world.now))
+        }
+        for target in ["group/kiosk", "group/other", "device/till-2"] {
+            try world.apply(mail, target, .auth, #"{"state":"retired"}"#)
+        }
+        func left(_ target: String) throws -> [JSONValue] {
+            let select = #"{"documents":[{"app":"com.example.mail","target":"\#(target)","aspect":"auth"}]}"#
+            return try world.body(.progress, select)["otherDisks"]?.arrayValue ?? []
+        }
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        #expect(
+            try left("group/kiosk") == [.object(["device": "till-1", "app": "com.example.mail", "removed": true])])
+        for other in ["group/other", "device/till-2"] { #expect(try left(other) == [], "\(other)") }
+        // It is back: what it has is counted again.
+        world.handle(.enrolments([till: 2, till2: 1]))
+        let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        world.online(till, incarnation: 2, boot: 600, after: 500, apps: apps)
+        #expect(try left("group/kiosk") == [])
     }
 
     @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")

@@ -47,7 +47,7 @@ struct DeviceRemove: AsyncParsableCommand {
                 "warning: the broker was not told, since it runs where this command cannot see it: send it a SIGHUP, or"
                     + " \(DeviceNames.few(removed)) can go on with the password")
         }
-        try Terminal.print(removed.map { "\($0) is removed" })
+        try Terminal.printToAnyone { try Terminal.print(removed.map { "\($0) is removed" }) }
         guard !failures.isEmpty else { return }
         let isRefused = removed.isEmpty && failures.allSatisfy { $0.status == .refused }
         throw CommandError(
@@ -143,11 +143,14 @@ struct DeviceRemove: AsyncParsableCommand {
 }
 
 extension Controller {
-    /// The apps whose keys a device has, as far as it has said.
+    /// The apps whose keys a device has, as far as it has said, or may have on an earlier disk.
     func appsWithKeys(on device: DeviceID) async throws -> [String] {
-        try await list(.apps, ListRequest(device: device))
+        let present = try await list(.apps, ListRequest(device: device))
             .filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }
-            .compactMap { $0["app"]?.stringValue }.sorted()
+            .compactMap { $0["app"]?.stringValue }
+        let left = try await list(.devices, ListRequest(device: device))
+            .flatMap { $0["leftKeys"]?.arrayValue ?? [] }.compactMap(\.stringValue)
+        return Set(present + left).sorted()
     }
 
     /// `the keys of 2 apps (com.example.mail, com.example.notes)`.

@@ -53,7 +53,7 @@ struct WaitOptions: ParsableArguments {
         // People see at once what has happened; a program gets one value at the end.
         let isForPeople = output.output == .table
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        if isForPeople { try Self.show { try output.show(report(nil)) } }
+        if isForPeople { try Terminal.printToAnyone { try output.show(report(nil)) } }
         let followed: Progress?
         do {
             let documents = response.results.map {
@@ -61,16 +61,16 @@ struct WaitOptions: ParsableArguments {
             }
             followed = try await Self.follow(documents, controller, for: wait, until: signals)
         } catch let error as CommandError {
-            if !isForPeople { try Self.show { try output.show(report(nil)) } }
+            if !isForPeople { try Terminal.printToAnyone { try output.show(report(nil)) } }
             throw CommandError(
                 .notConverged, "the change is made, and how far the devices are could not be read: \(error)")
         }
         guard let progress = followed else {
-            if !isForPeople { try Self.show { try output.show(report(nil)) } }
+            if !isForPeople { try Terminal.printToAnyone { try output.show(report(nil)) } }
             throw CommandError(
                 .interrupted, "interrupted: the change is made, and not waited for any longer; see `fleetctl status`")
         }
-        try Self.show {
+        try Terminal.printToAnyone {
             if isForPeople {
                 try Terminal.print([""] + progress.summary)
             } else {
@@ -78,11 +78,6 @@ struct WaitOptions: ParsableArguments {
             }
         }
         if let shortfall = progress.shortfall(within: "\(wait)") { throw CommandError(.notConverged, shortfall) }
-    }
-
-    /// Also where nobody reads it any more: whether the devices have followed is told by how the command ends.
-    private static func show(_ output: () throws -> Void) throws {
-        do { try output() } catch let code as ExitCode where code == .success {}
     }
 
     /// How far the devices are when all who are online have answered or the time is over, as far as that could be read; nil
@@ -131,7 +126,7 @@ struct WaitOptions: ParsableArguments {
     /// Asks in parts, each with all documents of its apps.
     private static func progress(_ documents: [DocumentSelector], _ controller: Controller) async throws -> Progress {
         let apps = Dictionary(grouping: documents, by: \.app).sorted { $0.key < $1.key }.map(\.value)
-        var parts: [Progress] = []
+        var parts: [ProgressAnswer] = []
         for start in stride(from: 0, to: apps.count, by: appsAtOnce) {
             let part = apps[start..<min(start + appsAtOnce, apps.count)].flatMap { $0 }
             parts.append(try await controller.ask(.progress, SelectionRequest(documents: part)).decoded())

@@ -1,150 +1,34 @@
 import FleetProtocol
 
-/// How far the devices have come with some documents: the controller's answer to `progress`.
-struct Progress: Hashable, JSONReadable {
-    /// Someone who has not finished.
-    struct Waiting: Hashable, JSONReadable, CustomStringConvertible {
-        let device: String
-        let app: String
-        let policy: String
-        let outcome: String
-        /// Its keys may be there, though it is to be retired.
-        let isOutstanding: Bool
-        let isOnline: Bool
-
-        init(from reader: inout JSONReader) throws {
-            var device = ""
-            var app = ""
-            var policy = ""
-            var outcome = ""
-            var isOutstanding = false
-            var isOnline = false
-            try reader.object { name, value in
-                switch name {
-                case "device": device = try value.message(limit: 100)
-                case "app": app = try value.message(limit: 100)
-                case "policy": policy = try value.message(limit: 100)
-                case "outcome": outcome = try value.message(limit: 100)
-                case "retirement":
-                    isOutstanding = try value.message(limit: 100) == Retirement.outstanding.rawValue
-                case "online": isOnline = try value.bool()
-                default: break
-                }
-            }
-            self.device = device
-            self.app = app
-            self.policy = policy
-            self.outcome = outcome
-            self.isOutstanding = isOutstanding
-            self.isOnline = isOnline
-        }
-
-        var description: String {
-            "\(device) \(app) \(policy): \(outcome)\(isOnline ? "" : " (not connected)")"
-        }
-    }
-
-    struct OtherDisk: Hashable, JSONReadable {
-        let device: String
-        let app: String
-
-        init(from reader: inout JSONReader) throws {
-            var device = ""
-            var app = ""
-            try reader.object { name, value in
-                switch name {
-                case "device": device = try value.message(limit: 100)
-                case "app": app = try value.message(limit: 100)
-                default: break
-                }
-            }
-            self.device = device
-            self.app = app
-        }
-    }
-
-    /// A document that somebody has changed since.
-    struct Superseded: Hashable, JSONReadable, CustomStringConvertible {
-        let app: String
-        let target: String
-        let aspect: String
-        let by: String
-        let isDeleted: Bool
-
-        init(from reader: inout JSONReader) throws {
-            var app = ""
-            var target = ""
-            var aspect = ""
-            var by = ""
-            var isDeleted = false
-            try reader.object { name, value in
-                switch name {
-                case "app": app = try value.message(limit: 100)
-                case "target": target = try value.message(limit: 100)
-                case "aspect": aspect = try value.message(limit: 100)
-                case "by": by = try value.message(limit: 100)
-                case "deleted": isDeleted = try value.bool()
-                default: break
-                }
-            }
-            self.app = app
-            self.target = target
-            self.aspect = aspect
-            self.by = by
-            self.isDeleted = isDeleted
-        }
-
-        var description: String {
-            "\(aspect) of \(app) for \(target) was \(isDeleted ? "deleted" : "changed") meanwhile by \(by)"
-        }
-    }
-
+/// How far the devices have come with some documents.
+struct Progress {
     /// How many of the missing are named, of those of all parts.
     private static let named = 20
 
-    let rows: [StatusRow]
-    let waiting: [Waiting]
-    /// Devices on which a retired app's keys may be on an earlier disk.
-    let otherDisks: [OtherDisk]
-    let superseded: [Superseded]
-    /// How many devices are counted no more, and may not have said that the keys of an app are destroyed.
+    /// What the controller has answered to `progress`, all parts of it.
+    private let answer: ProgressAnswer
+    /// How many devices are counted no more, and may not have said that the keys of an app are destroyed; but for those that
+    /// the answer names.
     private(set) var departed: [AppID: Int64] = [:]
 
-    init(joining parts: [Progress]) {
-        rows = parts.flatMap(\.rows)
-        waiting = parts.flatMap(\.waiting)
-        otherDisks = parts.flatMap(\.otherDisks)
-        superseded = parts.flatMap(\.superseded)
+    init(joining parts: [ProgressAnswer]) {
+        answer = ProgressAnswer(
+            rows: parts.flatMap(\.rows), waiting: parts.flatMap(\.waiting), otherDisks: parts.flatMap(\.otherDisks),
+            superseded: parts.flatMap(\.superseded))
     }
+
+    var rows: [StatusRow] { answer.rows }
 
     /// Notes who has left since `earlier` was read, without a word on the keys that were to be destroyed.
     mutating func follow(_ earlier: Progress) {
         departed = earlier.departed
         for (app, before) in earlier.retired {
             let now = retired.first { $0.app == app }?.counts ?? RetirementCounts()
-            let left = before.outstanding - now.outstanding - max(0, now.confirmed - before.confirmed)
+            let named = Set(answer.otherDisks).subtracting(earlier.answer.otherDisks).count { $0.app == app }
+            let left =
+                before.outstanding - now.outstanding - max(0, now.confirmed - before.confirmed) - Int64(named)
             if left > 0 { departed[app, default: 0] += left }
         }
-    }
-
-    init(from reader: inout JSONReader) throws {
-        var rows: [StatusRow] = []
-        var waiting: [Waiting] = []
-        var otherDisks: [OtherDisk] = []
-        var superseded: [Superseded] = []
-        try reader.object { name, value in
-            switch name {
-            case "rows": rows = try value.values(limit: 100_000)
-            case "waiting": waiting = try value.values(limit: 1_000)
-            case "otherDisks": otherDisks = try value.values(limit: 1_000)
-            case "superseded": superseded = try value.values(limit: 1_000)
-            default: break
-            }
-        }
-        self.rows = rows
-        self.waiting = waiting
-        self.otherDisks = otherDisks
-        self.superseded = superseded
     }
 
     /// Whether nobody is waited for: who is offline answers when it comes back, but with a retirement that has to be certain.
@@ -171,33 +55,47 @@ struct Progress: Hashable, JSONReadable {
         var parts: [String] = []
         let due = sum(\.due) - retired.reduce(0) { $0 + $1.counts.outstanding }
         if due > 0 {
-            var names = waiting.filter { $0.isOnline && !$0.isOutstanding }.prefix(Self.named).map { "\n  \($0)" }
-                .joined()
+            var names = answer.waiting.filter { $0.isOnline && $0.retirement != .outstanding }.prefix(Self.named)
+                .map { "\n  \($0.line)" }.joined()
             if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
             let answers = due == 1 ? "1 answer has" : "\(due) answers have"
             parts.append("\(answers) not come within \(limit):\(names)")
         }
         for (app, counts) in retired where counts.outstanding > 0 {
-            let names = waiting.filter { $0.isOutstanding && $0.app == app.text }.prefix(Self.named)
+            let names = answer.waiting.filter { $0.retirement == .outstanding && $0.app == app }.prefix(Self.named)
                 .map { "\n  \($0.device)\($0.isOnline ? "" : " (not connected)")" }.joined()
             parts.append(
                 "\(counts.text(of: app)) within \(limit), not yet on\(names)\nAll of these are shown by\n"
                     + "  \(RetirementCounts.outstandingCommand(for: app))")
         }
-        if !superseded.isEmpty {
-            let lines = superseded.prefix(Self.named).map { "\n  \($0)" }.joined()
+        for (app, counts) in retired where counts.all == 0 {
+            parts.append(
+                "no device that this is for has reported \(app), and none has said that its keys are gone: check the names of"
+                    + " both")
+        }
+        if !answer.superseded.isEmpty {
+            let lines = answer.superseded.prefix(Self.named).map { "\n  \($0.line)" }.joined()
             parts.append("what was asked for does not stand any more, and is counted as it stands now:\(lines)")
         }
         for (app, count) in departed.sorted(by: { $0.key < $1.key }) {
             parts.append(
-                "\(count) device\(count == 1 ? "" : "s") left the count, and may not have destroyed the keys of \(app): removed, on"
-                    + " another disk, or with another policy")
+                "\(count) device\(count == 1 ? "" : "s") left the count, and may not have destroyed the keys of \(app): with another"
+                    + " policy, or removed by a controller of before")
         }
-        if !otherDisks.isEmpty {
-            let lines = otherDisks.prefix(Self.named).map { "\n  \($0.device) \($0.app)" }.joined()
+        func list(_ left: [ProgressAnswer.OtherDisk]) -> String {
+            left.prefix(Self.named).map { "\n  \($0.device) \($0.app)" }.joined()
+        }
+        let removed = answer.otherDisks.filter(\.isOfRemoved)
+        if !removed.isEmpty {
+            parts.append(
+                "devices were removed since, and had not said that the keys are destroyed; `fleetctl apply --again` begins"
+                    + " anew, without them:\(list(removed))")
+        }
+        let elsewhere = answer.otherDisks.filter { !$0.isOfRemoved }
+        if !elsewhere.isEmpty {
             parts.append(
                 "on devices that came back on another disk the keys may be on the one before; `fleetctl get devices` says so"
-                    + " until they are enrolled once more:\(lines)")
+                    + " until they are enrolled once more:\(list(elsewhere))")
         }
         if !others.isEmpty {
             let apps = Set(others.map(\.app)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
@@ -227,7 +125,21 @@ struct Progress: Hashable, JSONReadable {
         let none = "no device that this is for has reported these apps yet: check the names of both if some should have"
         let policies = said.isEmpty ? none : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
-            + retired.map { $0.counts.text(of: $0.app) }
+            + retired.filter { $0.counts.all > 0 }.map { $0.counts.text(of: $0.app) }
+    }
+}
+
+extension ProgressAnswer.Waiting {
+    /// `till-7 com.example.mail config: pending (not connected)`.
+    fileprivate var line: String {
+        "\(device) \(app) \(policy.rawValue): \(outcome.rawValue)\(isOnline ? "" : " (not connected)")"
+    }
+}
+
+extension ProgressAnswer.Superseded {
+    /// `config of com.example.mail for all was changed meanwhile by @operator.anna`.
+    fileprivate var line: String {
+        "\(aspect.text) of \(app) for \(layer) was \(isDeleted ? "deleted" : "changed") meanwhile by \(by)"
     }
 }
 

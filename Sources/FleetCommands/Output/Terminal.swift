@@ -12,6 +12,11 @@ enum Terminal {
         }
     }
 
+    /// Runs `body`, which prints. Whether its reader has gone decides nothing: how the command ends says more.
+    static func printToAnyone(_ body: () throws -> Void) throws {
+        do { try body() } catch let code as ExitCode where code == .success {}
+    }
+
     /// What cannot be said there can be said nowhere.
     static func note(_ line: String) { _ = write([line], to: STDERR_FILENO) }
 

@@ -143,7 +143,8 @@ struct Collector {
         arrived[name] = presence
         gone.remove(name)
         guard !isRetained, !goesBack else { return }
-        if presence.previousBoot == 0 { try checkKeys(presence, &device) }
+        let left = try transaction.noteLeftKeys(by: presence, device, in: identity.fleetID, at: now)
+        if !left.isEmpty { notices.append(Notice(device: name, text: DeviceWarning.leftKeys(of: left))) }
         leftovers += try transaction.dropApps(missingIn: presence, device)
         try compare(presence, &device)
     }
@@ -157,16 +158,6 @@ struct Collector {
         let last = max(try transaction.lastBoot(of: device, before: presence.boot), heard)
         guard previous < last else { return }
         warn(&device, DeviceWarning.wentOn(from: previous, past: last))
-    }
-
-    /// The first start on a disk, where an earlier incarnation had keys on another one.
-    private mutating func checkKeys(_ presence: Presence, _ device: inout DeviceRow) throws {
-        guard presence.incarnation > 1, device.warning == nil else { return }
-        let holding = try transaction.statuses(
-            in: identity.fleetID, app: nil, device: device.name, after: 0, limit: Presence.maximumApps
-        ).map(\.status).filter { $0.keys == .present && $0.order.incarnation < presence.incarnation }
-        guard !holding.isEmpty else { return }
-        warn(&device, DeviceWarning.leftKeys(of: holding.map(\.app.text).sorted()))
     }
 
     private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) {

@@ -81,7 +81,7 @@ extension ControllerCore {
         phase.serving?.ask(device, lost: lost)
     }
 
-    private static let needsLook: StaticString = "a device needs a look"
+    static let needsLook: StaticString = "a device needs a look"
 
     /// Commits reports, and keeps what follows from them.
     private mutating func collect(_ reports: inout [Report], _ turn: inout Turn) throws {

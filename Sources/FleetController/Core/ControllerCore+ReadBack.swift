@@ -62,10 +62,19 @@ extension ControllerCore {
         if let presence { turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true) }
         // Statuses come behind the presence that names their apps: now all have come.
         let again = readBack.present.filter { $0.value.incarnation > 1 }.sorted { $0.key < $1.key }
-        let dropped = try store.transaction { transaction in
-            try again.flatMap { name, presence in
-                try transaction.device(name).map { try transaction.dropApps(missingIn: presence, $0) } ?? []
+        let (left, dropped) = try store.transaction { transaction in
+            var left: [(device: DeviceID, apps: [AppID])] = []
+            var dropped: [Address] = []
+            for (name, presence) in again {
+                guard let device = try transaction.device(name) else { continue }
+                let apps = try transaction.noteLeftKeys(by: presence, device, in: identity.fleetID, at: turn.now)
+                if !apps.isEmpty { left.append((name, apps)) }
+                dropped += try transaction.dropApps(missingIn: presence, device)
             }
+            return (left, dropped)
+        }
+        for (device, apps) in left {
+            turn.log(.warning, Self.needsLook, ["device": "\(device)", "what": DeviceWarning.leftKeys(of: apps)])
         }
         for address in dropped { turn.publish(identity.topic(address), [], retain: true) }
         for (device, presence) in readBack.present { phase.serving?.greet(device, presence) }

@@ -148,11 +148,14 @@ extension DesiredChange {
     /// A retirement is about to end: who has not followed it by now may never have to.
     private mutating func warnOfKeys(of app: AppID, for layer: Layer) throws {
         let request = SelectionRequest(documents: [DocumentSelector(app: app, layer: layer, aspect: .auth)])
-        let rows = try Progress(transaction, request, now: now).rows
-        let outstanding = rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) }
-        guard outstanding > 0 else { return }
+        let rows = try Progress(transaction, request, now: now).answer.rows
+        warnOfKeys(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) })
+    }
+
+    mutating func warnOfKeys(of app: AppID, for layer: Layer, on devices: Int64) {
+        guard devices > 0 else { return }
         warn(
-            "the retirement of \(app) for \(layer) was not confirmed on \(outstanding) device\(outstanding == 1 ? "" : "s"):"
+            "the retirement of \(app) for \(layer) was not confirmed on \(devices) device\(devices == 1 ? "" : "s"):"
                 + " keys and data may stay there")
     }
 

@@ -34,11 +34,11 @@ extension DesiredChange {
             }
         }
         let leaving = present.subtracting(wanted)
+        if !leaving.isEmpty { try warn(aboutLeaving: .group(group), leaving) }
         for device in leaving.sorted() {
             try transaction.setMember(device, of: group, false)
             try issueMembership(of: device)
         }
-        if !leaving.isEmpty { try warn(aboutLeaving: .group(group)) }
     }
 
     /// Withdraws what a group says, and takes its members out of it.
@@ -56,12 +56,18 @@ extension DesiredChange {
         try transaction.removeGroup(group)
     }
 
-    private mutating func warn(aboutLeaving layer: Layer) throws {
+    private mutating func warn(aboutLeaving layer: Layer, _ devices: Set<DeviceID>) throws {
         for document in try transaction.documents(on: layer) where document.isRetired {
             guard case .desired(_, let app, _) = document.address else { continue }
             warn(
                 "\(app) is retired by \(layer): a device that leaves it releases the app only where another auth"
                     + " document that was changed after that decides")
+            var tally = try transaction.tally(of: app, asked: [layer], now: now)
+            let outstanding = try devices.count { name in
+                let rows = try transaction.device(name).flatMap { try transaction.tallied(app, on: $0) }
+                return rows.map { tally.askedRetirement(of: $0) == .outstanding } ?? false
+            }
+            warnOfKeys(of: app, for: layer, on: Int64(outstanding))
         }
     }
 

@@ -23,19 +23,9 @@ enum DeviceWarning {
         boot > 1_000_000_000_000 ? "\(Timestamp(milliseconds: boot))" : "\(boot)"
     }
 
-    /// How ``leftKeys(of:)`` begins.
-    static let onAnotherDisk = "came back on another disk: the keys of "
-
     /// Nobody can say any more whether they are gone.
-    static func leftKeys(of apps: [String]) -> String {
-        onAnotherDisk + "\(named(apps)) may be on the one before"
-    }
-
-    /// Whether a warning says so of an app, or may do so: few are named.
-    static func hasLeftKeys(of app: AppID, _ warning: String) -> Bool {
-        guard warning.hasPrefix(onAnotherDisk) else { return false }
-        let names = warning.split(separator: "(").last?.prefix { $0 != ")" } ?? ""
-        return names.hasSuffix("…") || names.split(separator: ", ").contains { $0 == app.text }
+    static func leftKeys(of apps: [AppID]) -> String {
+        "came back on another disk: the keys of \(named(apps.map(\.text))) may be on the one before"
     }
 
     /// How many there are, and the first of them.

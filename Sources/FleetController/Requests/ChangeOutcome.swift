@@ -41,7 +41,8 @@ struct ChangeOutcome {
             }
         case .enroll:
             let request = try DeviceRequest(json: body, limit: limit)
-            try enroll(request, identity, transaction, enrolments[request.device])
+            let given = max(enrolments[request.device] ?? 0, schedule.enrolling[request.device] ?? 0)
+            try enroll(request, identity, transaction, given)
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
             try remove(request, change(nil), enrolments[request.device], schedule, identity)
@@ -62,11 +63,13 @@ struct ChangeOutcome {
 
     /// What a new device must know, so that nobody can show it yesterday's documents, and as what it is to be enrolled: a home
     /// that was put back would give out what somebody has been.
+    ///
+    /// - Parameter given: The last incarnation that the home has given out, or is about to.
     private mutating func enroll(
-        _ request: DeviceRequest, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ enrolled: Int64?
+        _ request: DeviceRequest, _ identity: FleetIdentity, _ transaction: FleetStore.Transaction, _ given: Int64
     ) throws {
         let name = request.device
-        let last = max(try transaction.lastIncarnation(of: name), enrolled ?? 0)
+        let last = max(try transaction.lastIncarnation(of: name), given)
         let next = max(request.incarnation ?? 1, last + 1)
         // What comes late, or once more, puts nobody back who was removed since.
         if try !transaction.wasRemoved(name, incarnation: request.incarnation ?? next) {
@@ -118,13 +121,12 @@ struct ChangeOutcome {
         guard
             try request.incarnation != nil || device != nil || !documents.isEmpty || transaction.isRemoved(name)
         else { throw Response.Failure(.notFound, "there is no device \(name)", at: "device") }
-        let holding = try transaction.statuses(
-            in: identity.fleetID, app: nil, device: name, after: 0, limit: Presence.maximumApps
-        ).map(\.status).filter { $0.keys == .present }.map(\.app.text).sorted()
+        let holding =
+            try device.map { try transaction.noteKeysOfRemoved($0, in: identity.fleetID, at: change.now) } ?? []
         if !holding.isEmpty {
             change.warn(
-                "\(name) had the keys of \(DeviceWarning.named(holding)), and is told nothing any more: what must be known to"
-                    + " be gone is retired before its device is removed")
+                "\(name) had the keys of \(DeviceWarning.named(holding.map(\.text))), and is told nothing any more: what must be"
+                    + " known to be gone is retired before its device is removed")
         }
         for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }

@@ -11,7 +11,7 @@ extension ControllerCore {
         switch verb {
         case .progress:
             let request = try SelectionRequest(json: body.json, limit: Request.maximumSize)
-            return try store.transaction { Answer(try Progress($0, request, now: now)) }
+            return try store.transaction { Answer(try Progress($0, request, now: now).answer) }
         case .plan:
             var plan = try plan(PlanRequest(json: body.json, limit: Request.maximumSize), by: user, at: now)
             plan.fit(into: pageSize)
@@ -97,6 +97,10 @@ extension ControllerCore {
             { try transaction.devices(named: request.device, after: $0, limit: 200) }, key: { $0.name.text }
         ) { device in
             let state = device.connectivity(in: session)
+            let left = try transaction.leftKeys(of: device.name)
+            var warnings = device.warning.map { [$0] } ?? []
+            if !left.isEmpty { warnings.append(DeviceWarning.leftKeys(of: left)) }
+            warnings += try transaction.gaps(of: device)
             return JSONValue.object([
                 "device": .string(device.name.text), "state": .string(state.rawValue),
                 // Of one that has not been heard on this connection the store knows since when it was online before.
@@ -105,9 +109,8 @@ extension ControllerCore {
                 "incarnation": .integer(device.incarnation), "boot": .integer(device.boot),
                 "groups": .array(try transaction.groups(of: device.name).map { .string($0.text) }),
                 "apps": .integer(try transaction.appCount(of: device)),
-                "warnings": .array(
-                    (device.warning.map { [$0] } ?? []).map { .string($0) }
-                        + (try transaction.gaps(of: device)).map { .string($0) }),
+                "warnings": .array(warnings.map(JSONValue.string)),
+                "leftKeys": left.isEmpty ? nil : .array(left.map { .string($0.text) }),
             ])
         }
     }

@@ -6,49 +6,20 @@ struct Progress {
     /// How many of the missing are named.
     static let named = 20
 
-    private(set) var rows: [StatusRow] = []
-    private(set) var waiting: [Waiting] = []
-    /// Devices that are to retire an app, and may have left its keys on an earlier disk; at most ``named`` of them.
-    private(set) var otherDisks: [OtherDisk] = []
-    /// At most ``named`` of them.
-    private(set) var superseded: [Superseded] = []
+    private(set) var answer = ProgressAnswer()
     private let session: Int64
 
-    /// One that counts as it is now, and of whose earlier disk nobody can say anything any more.
-    struct OtherDisk {
-        let device: DeviceID
-        let app: AppID
-    }
+    /// Whether anybody waits for it: for what is offline nobody does, but for a retirement.
+    private enum Kind {
+        case online
+        case outstanding
+        case offline
 
-    /// A document that somebody has changed since it stood at the revision that is asked about.
-    struct Superseded {
-        let layer: Layer
-        let app: AppID
-        let aspect: Aspect
-        let document: StoredDocument
-    }
-
-    /// Something that is still to come.
-    struct Waiting {
-        /// Whether anybody waits for it: for what is offline nobody does, but for a retirement.
-        enum Kind {
-            case online
-            case outstanding
-            case offline
-
-            init(_ retirement: Retirement?, isOnline: Bool) {
-                self = retirement == .outstanding ? .outstanding : isOnline ? .online : .offline
-            }
+        init(_ retirement: Retirement?, isOnline: Bool) {
+            self = retirement == .outstanding ? .outstanding : isOnline ? .online : .offline
         }
 
-        let device: DeviceID
-        let app: AppID
-        let policy: Policy
-        let outcome: Outcome
-        let retirement: Retirement?
-        let isOnline: Bool
-
-        var kind: Kind { Kind(retirement, isOnline: isOnline) }
+        init(_ missing: ProgressAnswer.Waiting) { self.init(missing.retirement, isOnline: missing.isOnline) }
     }
 
     /// Whom the documents about a policy speak to.
@@ -78,41 +49,58 @@ struct Progress {
         for (app, policies) in scopes.sorted(by: { $0.key < $1.key }) {
             let asked = Set(retiring.filter { $0.app == app }.map(\.layer))
             var counted: [StatusRow] = []
-            if let scope = policies[.auth], try Self.isRetired(app, by: asked, transaction) {
-                try addOtherDisks(app, scope, transaction)
-            }
             for (scope, policies) in Dictionary(grouping: policies.keys, by: { policies[$0] ?? .all }) {
                 counted += try count(app, policies.sorted(), scope, asked, transaction, now)
             }
-            rows += counted.sorted { $0.policy < $1.policy }
+            let retiring = try Self.retiring(app, asked, transaction)
+            if !retiring.isEmpty {
+                for index in counted.indices where counted[index].policy == .auth && counted[index].retirement == nil {
+                    counted[index].retirement = RetirementCounts()
+                }
+                try addLeftKeys(of: app, retiring, transaction)
+            }
+            answer.rows += counted.sorted { $0.policy < $1.policy }
         }
         nameFew()
-        superseded = try Self.superseded(request.documents, transaction)
+        answer.superseded = try Self.superseded(request.documents, transaction)
     }
 
-    private static func isRetired(
-        _ app: AppID, by layers: Set<Layer>, _ transaction: FleetStore.Transaction
-    ) throws -> Bool {
-        try layers.contains { try transaction.document(at: .desired($0, app, .auth))?.isRetired == true }
-    }
-
-    private mutating func addOtherDisks(
-        _ app: AppID, _ scope: Scope, _ transaction: FleetStore.Transaction
-    ) throws {
-        var devices = try transaction.devices(whoseWarningBegins: DeviceWarning.onAnotherDisk)
-            .filter { DeviceWarning.hasLeftKeys(of: app, $0.warning ?? "") }.map(\.name)
-        if case .layers(let layers) = scope, !devices.isEmpty {
-            let members = try self.devices(of: layers, transaction)
-            devices = devices.filter(members.contains)
+    /// The layers that retire an app, and by which change.
+    private static func retiring(
+        _ app: AppID, _ layers: Set<Layer>, _ transaction: FleetStore.Transaction
+    ) throws -> [Layer: Revision] {
+        try layers.reduce(into: [:]) { found, layer in
+            let document = try transaction.document(at: .desired(layer, app, .auth))
+            if let document, document.isRetired { found[layer] = document.change }
         }
-        otherDisks += devices.prefix(Self.named - otherDisks.count).map { OtherDisk(device: $0, app: app) }
+    }
+
+    /// Of a device that is there until it is enrolled once more; of one that was removed behind the retirement.
+    private mutating func addLeftKeys(
+        of app: AppID, _ retiring: [Layer: Revision], _ transaction: FleetStore.Transaction
+    ) throws {
+        for left in try transaction.leftKeys(of: app) where answer.otherDisks.count < Self.named {
+            let isMeant = try retiring.contains { layer, change in
+                if left.groupsOfRemoved != nil, left.latest < change { return false }
+                switch layer {
+                case .all: return true
+                case .device(let device): return device == left.device
+                case .group(let group):
+                    return try left.groupsOfRemoved?.contains(group)
+                        ?? transaction.groups(of: left.device).contains(group)
+                }
+            }
+            guard isMeant else { continue }
+            answer.otherDisks.append(
+                ProgressAnswer.OtherDisk(device: left.device, app: app, isOfRemoved: left.groupsOfRemoved != nil))
+        }
     }
 
     /// A document that was only signed anew is still of its change.
     private static func superseded(
         _ selectors: [DocumentSelector], _ transaction: FleetStore.Transaction
-    ) throws -> [Superseded] {
-        var found: [Superseded] = []
+    ) throws -> [ProgressAnswer.Superseded] {
+        var found: [ProgressAnswer.Superseded] = []
         for selector in selectors {
             guard found.count < named else { break }
             guard let revision = selector.revision, let aspect = selector.aspect,
@@ -120,24 +108,27 @@ struct Progress {
                 document.change.number > revision
             else { continue }
             found.append(
-                Superseded(layer: selector.layer, app: selector.app, aspect: aspect, document: document))
+                ProgressAnswer.Superseded(
+                    app: selector.app, layer: selector.layer, aspect: aspect, revision: document.revision.number,
+                    by: document.by, isDeleted: document.isTombstone))
         }
         return found
     }
 
     /// Of each kind that is waited for as many as of the other, and who is offline where there is room; who is there first.
     private mutating func nameFew() {
-        var found: [Waiting.Kind: Int] = [:]
-        let ranked = waiting.map { missing in
-            defer { found[missing.kind, default: 0] += 1 }
-            return (missing, (missing.kind == .offline ? Self.named : 0) + found[missing.kind, default: 0])
+        var found: [Kind: Int] = [:]
+        let ranked = answer.waiting.map { missing in
+            let kind = Kind(missing)
+            defer { found[kind, default: 0] += 1 }
+            return (missing, (kind == .offline ? Self.named : 0) + found[kind, default: 0])
         }
         let chosen = ranked.enumerated().sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }
             .prefix(Self.named).map(\.element.0)
-        waiting = chosen.filter(\.isOnline) + chosen.filter { !$0.isOnline }
+        answer.waiting = chosen.filter(\.isOnline) + chosen.filter { !$0.isOnline }
     }
 
-    private func room(for kind: Waiting.Kind) -> Int { Self.named - waiting.count { $0.kind == kind } }
+    private func room(for kind: Kind) -> Int { Self.named - answer.waiting.count { Kind($0) == kind } }
 
     private mutating func count(
         _ app: AppID, _ policies: [Policy], _ scope: Scope, _ asked: Set<Layer>,
@@ -151,7 +142,7 @@ struct Progress {
             for rows in try transaction.summary(of: app).sorted(by: { $0.connection < $1.connection }) {
                 for policy in policies where tally.isOpen(policy, rows) {
                     let retirement = policy == .auth ? tally.askedRetirement(of: rows) : nil
-                    let room = room(for: Waiting.Kind(retirement, isOnline: rows.connection == .online))
+                    let room = room(for: Kind(retirement, isOnline: rows.connection == .online))
                     let devices = room > 0 ? try transaction.devices(of: rows, limit: room) : []
                     for device in devices { add(device, app, policy, rows, &tally) }
                 }
@@ -189,56 +180,10 @@ struct Progress {
     private mutating func add(
         _ device: DeviceRow, _ app: AppID, _ policy: Policy, _ row: Tally.Rows, _ tally: inout Tally
     ) {
-        let missing = Waiting(
+        let missing = ProgressAnswer.Waiting(
             device: device.name, app: app, policy: policy, outcome: tally.outcome(of: policy, row),
             retirement: policy == .auth ? tally.askedRetirement(of: row) : nil,
             isOnline: device.connectivity(in: session) == .online)
-        if room(for: missing.kind) > 0 { waiting.append(missing) }
-    }
-}
-
-extension Progress: JSONWritable {
-    func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("rows", rows)
-            writer.member("waiting", waiting)
-            if !otherDisks.isEmpty { writer.member("otherDisks", otherDisks) }
-            if !superseded.isEmpty { writer.member("superseded", superseded) }
-        }
-    }
-}
-
-extension Progress.OtherDisk: JSONWritable {
-    func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("device", device)
-            writer.member("app", app)
-        }
-    }
-}
-
-extension Progress.Superseded: JSONWritable {
-    func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("app", app)
-            writer.member("target", layer)
-            writer.member("aspect", aspect)
-            writer.member("revision", document.revision.number)
-            writer.member("by", document.by)
-            writer.member("deleted", document.isTombstone)
-        }
-    }
-}
-
-extension Progress.Waiting: JSONWritable {
-    func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("device", device)
-            writer.member("app", app)
-            writer.member("policy", policy)
-            writer.member("outcome", outcome)
-            writer.member("retirement", ifPresent: retirement)
-            writer.member("online", isOnline)
-        }
+        if room(for: Kind(missing)) > 0 { answer.waiting.append(missing) }
     }
 }

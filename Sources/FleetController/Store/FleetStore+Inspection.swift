@@ -152,29 +152,9 @@ extension FleetStore {
         }
     }
 
-    /// A device that has still to answer to what is wanted of one of its apps.
-    package struct Waiting: Hashable, Sendable {
-        package let device: DeviceID
-        package let app: AppID
-        package let policy: Policy
-
-        package init(device: DeviceID, app: AppID, policy: Policy) {
-            self.device = device
-            self.app = app
-            self.policy = policy
-        }
-    }
-
-    /// What operators are told of how far some documents have come, and some of who is waited for: those that are there, and
-    /// the others.
-    package func progress(
-        of selectors: [DocumentSelector], at now: Timestamp
-    ) throws -> (rows: [StatusRow], waiting: [(who: Waiting, isOnline: Bool)]) {
-        let progress = try transaction { try Progress($0, SelectionRequest(documents: selectors), now: now) }
-        let waiting = progress.waiting.map {
-            (Waiting(device: $0.device, app: $0.app, policy: $0.policy), $0.isOnline)
-        }
-        return (progress.rows, waiting)
+    /// What operators are told of how far some documents have come.
+    package func progress(of selectors: [DocumentSelector], at now: Timestamp) throws -> ProgressAnswer {
+        try transaction { try Progress($0, SelectionRequest(documents: selectors), now: now).answer }
     }
 
     /// Runs `body` on a disk that is full after so many of its transactions, for the next `count` of them.

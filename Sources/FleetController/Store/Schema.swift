@@ -39,8 +39,48 @@ enum Schema {
                     UPDATE devices SET announced = boot WHERE agent IS NOT NULL;
                     """)
         }
+        migrator.registerMigration("8 keys left elsewhere", migrate: addLeftKeys)
         return migrator
     }
+
+    /// Until then a warning of the device was all that told of it, with the names of five apps at most.
+    private static func addLeftKeys(_ db: Database) throws {
+        try db.execute(sql: leftKeys)
+        let told = "came back on another disk: the keys of "
+        let apps = try String.fetchAll(db, sql: "SELECT name FROM apps")
+        for row in try Row.fetchAll(db, sql: "SELECT id, name, incarnation, warning FROM devices WHERE warning NOTNULL")
+        {
+            let warning: String = row[3]
+            guard warning.hasPrefix(told), let list = warning.split(separator: "(").last?.prefix(while: { $0 != ")" })
+            else { continue }
+            let named = list.hasSuffix("…") ? apps : list.split(separator: ", ").map(String.init)
+            for app in named {
+                try db.execute(
+                    sql: """
+                        INSERT INTO left_keys (app, device, incarnation, at, epoch, revision)
+                        SELECT ?, ?, ?, 0, epoch, revision FROM meta
+                        """, arguments: [app, row[1] as String, row[2] as Int64])
+            }
+            try db.execute(sql: "UPDATE devices SET warning = NULL WHERE id = ?", arguments: [row[0] as Int64])
+        }
+    }
+
+    private static let leftKeys = """
+        -- Keys of which nobody can say any more whether they are gone: of a device that came as that incarnation on another
+        -- disk, or was removed, and then had these groups (their names, with spaces between); epoch and revision are the
+        -- newest of that time.
+        CREATE TABLE left_keys (
+            app TEXT NOT NULL,
+            device TEXT NOT NULL,
+            incarnation INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            epoch INTEGER NOT NULL,
+            revision INTEGER NOT NULL,
+            removed_groups TEXT,
+            PRIMARY KEY (app, device)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX left_keys_by_device ON left_keys (device);
+        """
 
     private static let desired = """
         -- session counts the controller's own connections: a device that was heard in an earlier one is unknown.

@@ -69,18 +69,13 @@ extension FleetStore.Transaction {
         }
     }
 
-    /// Devices whose warning begins with `text`, in the order of their names.
-    func devices(whoseWarningBegins text: String) throws -> [DeviceRow] {
-        try rows(
-            Self.selectDevice + " WHERE substr(warning, 1, ?) = ? ORDER BY name", [text.unicodeScalars.count, text]
-        )
-        .compactMap(Self.device)
-    }
-
-    /// How many devices ``DeviceRow/warning`` or ``gaps(of:)`` speak of.
+    /// How many devices ``DeviceRow/warning``, ``leftKeys(of:)`` or ``gaps(of:)`` speak of.
     func warnedDeviceCount() throws -> Int64 {
         try number(
-            "SELECT count(*) FROM devices WHERE warning IS NOT NULL OR id IN (SELECT device FROM gaps)") ?? 0
+            """
+            SELECT count(*) FROM devices WHERE warning IS NOT NULL OR id IN (SELECT device FROM gaps)
+            OR name IN (SELECT device FROM left_keys WHERE removed_groups IS NULL)
+            """) ?? 0
     }
 
     /// How many events devices had to drop: as a sum that cannot overflow, for it is devices that say so.

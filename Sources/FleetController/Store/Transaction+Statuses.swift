@@ -50,7 +50,7 @@ extension FleetStore.Transaction {
     }
 
     /// The apps whose newest status is of an earlier incarnation.
-    private func apps(of device: DeviceRow, before incarnation: Int64) throws -> [AppID] {
+    func apps(of device: DeviceRow, before incarnation: Int64) throws -> [AppID] {
         try rows(
             """
             SELECT apps.name FROM device_apps JOIN apps ON apps.id = device_apps.id & 65535

@@ -114,7 +114,7 @@ extension DesiredModel {
             })
     }
 
-    private func isRetired(_ address: Address) -> Bool {
+    func isRetired(_ address: Address) -> Bool {
         let value = values[address].flatMap { try? JSONValue(json: Array($0.utf8), limit: SignedDocument.maximumSize) }
         return value?["state"]?.stringValue == "retired"
     }

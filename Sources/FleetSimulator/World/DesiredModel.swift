@@ -76,7 +76,7 @@ struct DesiredModel {
                     answer,
                     [unneeded, isNew ? [new] : []]
                         + (isLeft ? [before.warnings(ofLeaving: .group(request.group))] : []),
-                    strangers.among(come))
+                    strangers.among(come), ended: isLeft ? before.live(on: .group(request.group)) : [])
             case .groupDelete:
                 let group = try GroupRequest(json: body, limit: Request.maximumSize).group
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
@@ -223,6 +223,10 @@ struct DesiredModel {
         values = values.filter { address, _ in
             if case .desired(layer, _, _) = address { false } else { true }
         }
+    }
+
+    func live(on layer: Layer) -> [Address] {
+        values.keys.filter { if case .desired(layer, _, _) = $0 { true } else { false } }
     }
 
     func live(_ selector: DocumentSelector) -> [Address] {

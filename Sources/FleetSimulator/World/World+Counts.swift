@@ -55,16 +55,16 @@ extension World {
     /// How far a change has come, as `progress` tells it: of all devices that its documents speak to, and of no others, and
     /// the first of those that have still to answer are named, who is there before who is away.
     private func checkProgress(of selectors: [DocumentSelector], _ all: [AppID: CountedApp]) throws {
-        let (rows, waiting) = try controller.store.progress(of: selectors, at: controller.clock)
+        let answer = try controller.store.progress(of: selectors, at: controller.clock)
         var counts: [Set<DeviceID>: [AppID: CountedApp]] = [:]
-        var wanted: Set<FleetStore.Waiting> = []
-        var rest = rows[...]
+        var wanted: Set<Missing> = []
+        var rest = answer.rows[...]
         for app in Set(selectors.map(\.app)).sorted() {
             for policy in Policy.allCases where policy.aspect != nil {
                 let about = selectors.filter { $0.app == app && $0.aspect ?? policy.aspect == policy.aspect }
                 guard !about.isEmpty else { continue }
                 guard let row = rest.popFirst(), row.app == app, row.policy == policy else {
-                    return fail(.summary, "progress tells of \(rows), and was asked for \(selectors)")
+                    return fail(.summary, "progress tells of \(answer.rows), and was asked for \(selectors)")
                 }
                 let devices = Set(about.flatMap { members(of: $0.layer) })
                 let isForAll = about.contains { $0.layer == .all }
@@ -76,19 +76,22 @@ extension World {
                         try isForAll ? all : counts[devices] ?? counted(of: devices)
                     }
                 if !isForAll, !isOfRetired { counts[devices] = real }
-                check(row, real[app]?.policies[policy] ?? Counted())
+                var expected = real[app]?.policies[policy] ?? Counted()
+                let isRetiring = about.contains { controller.desired.isRetired(.desired($0.layer, app, .auth)) }
+                if policy == .auth, isRetiring, expected.retirement == nil { expected.retirement = RetirementCounts() }
+                check(row, expected)
                 wanted.formUnion(real[app]?.waiting.filter { $0.policy == policy } ?? [])
             }
         }
-        let named = waiting.map(\.who)
+        let named = answer.waiting.map { Missing(device: $0.device, app: $0.app, policy: $0.policy) }
         if !rest.isEmpty || !Set(named).isSubset(of: wanted) || Set(named).count != min(20, wanted.count) {
             fail(.summary, "progress waits for \(named), and really for \(wanted)")
         }
         let online = try controller.store.onlineDevices()
-        if waiting.contains(where: { $0.isOnline != online.contains($0.who.device) }) {
-            fail(.summary, "progress names \(waiting), and online are \(online)")
+        if answer.waiting.contains(where: { $0.isOnline != online.contains($0.device) }) {
+            fail(.summary, "progress names \(answer.waiting), and online are \(online)")
         }
-        let isAwaySeen = waiting.drop(while: \.isOnline).contains(where: \.isOnline)
+        let isAwaySeen = answer.waiting.drop(while: \.isOnline).contains(where: \.isOnline)
         if selectors.count == 1, isAwaySeen { fail(.summary, "progress names who is away before who is there") }
     }
 
@@ -100,9 +103,16 @@ extension World {
         }
     }
 
+    /// An app's policy that a device has still to answer to.
+    private struct Missing: Hashable {
+        let device: DeviceID
+        let app: AppID
+        let policy: Policy
+    }
+
     private struct CountedApp {
         var policies: [Policy: Counted] = [:]
-        var waiting: Set<FleetStore.Waiting> = []
+        var waiting: Set<Missing> = []
     }
 
     /// What the reports say of devices, held against what is wanted of them; of retirements, by the `asked` layers.

@@ -111,9 +111,7 @@ extension World {
             fail(.summary, "\(machine.name) is shown with \(known)")
         }
         // A copy, or a disk that was put back, is worth one.
-        let isOtherDisk = known.warning?.hasPrefix("came back on another disk") == true
-        if let warning = known.warning, !machine.wasPutBack, !(machine.isReplaced && isOtherDisk),
-            !clones.contains(where: { $0.id == machine.id }),
+        if let warning = known.warning, !machine.wasPutBack, !clones.contains(where: { $0.id == machine.id }),
             !mayBeUnderWay(warning), !areReportsReplayed
         {
             fail(.summary, "\(machine.name) is shown with the warning that it \(warning)")

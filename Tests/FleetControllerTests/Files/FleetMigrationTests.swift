@@ -74,6 +74,29 @@ struct FleetMigrationTests {
         }
     }
 
+    @Test("keys on another disk, of which a warning told alone, are still known")
+    func leftKeys() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            try Self.fixtures.make(7, at: path)
+            try DatabaseQueue(path: path).write {
+                for (device, apps) in [("till-1", "an app (com.example.mail)"), ("till-2", "6 apps (a, b, c, d, e…)")] {
+                    let text = "came back on another disk: the keys of \(apps) may be on the one before"
+                    try $0.execute(sql: "UPDATE devices SET warning = ? WHERE name = ?", arguments: [text, device])
+                }
+            }
+            let store = try FleetStore(path: path)
+            try store.transaction { transaction in
+                #expect(try transaction.leftKeys(of: till) == [mail])
+                #expect(try transaction.leftKeys(of: till2).contains(mail), "it may be one of those that are not named")
+                let left = try transaction.leftKeys(of: mail)
+                #expect(left.map(\.groupsOfRemoved) == [nil, nil])
+                #expect(try transaction.device(till)?.warning == nil)
+                #expect(try transaction.warnedDeviceCount() == 2)
+            }
+        }
+    }
+
     private static func expectFixture(_ store: FleetStore, _ version: Comment) throws {
         #expect(try store.latest() == Revision(epoch: 1, number: 8), version)
         let wishes = try store.wishes()

@@ -1,0 +1,82 @@
+import FleetProtocol
+import GRDB
+
+/// Keys of which nobody can say any more whether they are gone.
+extension FleetStore.Transaction {
+    /// Where keys of an app were left.
+    struct LeftKeys {
+        let device: DeviceID
+        /// The groups that the device had when it was removed; nil where it is there, and they are on an earlier disk of it.
+        let groupsOfRemoved: Set<GroupID>?
+        /// The newest change when they were left.
+        let latest: Revision
+    }
+
+    /// Notes the keys that an earlier incarnation of a device had, as far as `presence` is of another disk: all of them at
+    /// the first start there, later those of apps that are not there. Answers what was not known before. What is known of
+    /// earlier incarnations is over: whoever enrolled it once more has looked at it.
+    func noteLeftKeys(
+        by presence: Presence, _ device: DeviceRow, in fleet: FleetID, at time: Timestamp
+    ) throws -> [AppID] {
+        guard presence.incarnation > 1, presence.incarnation >= device.incarnation else { return [] }
+        try run(
+            "DELETE FROM left_keys WHERE device = ? AND incarnation < ?", [device.name.text, presence.incarnation])
+        guard try !apps(of: device, before: presence.incarnation).isEmpty else { return [] }
+        let present = presence.previousBoot == 0 ? [] : Set(presence.apps.map(\.id))
+        return try appsWithKeys(on: device, in: fleet, before: presence.incarnation)
+            .filter { !present.contains($0) }
+            .filter { try leave($0, device.name, presence.incarnation, groups: nil, at: time) }
+    }
+
+    /// Notes the keys of a device that is about to be removed. Answers what it was the last to have.
+    func noteKeysOfRemoved(_ device: DeviceRow, in fleet: FleetID, at time: Timestamp) throws -> [AppID] {
+        let groups = try groups(of: device.name).map(\.text).joined(separator: " ")
+        let apps = try Set(appsWithKeys(on: device, in: fleet, before: .max) + leftKeys(of: device.name)).sorted()
+        for app in apps { _ = try leave(app, device.name, device.lastIncarnation, groups: groups, at: time) }
+        return apps
+    }
+
+    private func leave(
+        _ app: AppID, _ device: DeviceID, _ incarnation: Int64, groups: String?, at time: Timestamp
+    ) throws -> Bool {
+        let latest = try latest()
+        try run(
+            """
+            INSERT INTO left_keys (app, device, incarnation, at, epoch, revision, removed_groups)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET
+                incarnation = excluded.incarnation, at = excluded.at, epoch = excluded.epoch,
+                revision = excluded.revision, removed_groups = excluded.removed_groups
+            WHERE removed_groups IS NULL AND excluded.removed_groups IS NOT NULL
+            """, [app.text, device.text, incarnation, time.milliseconds, latest.epoch, latest.number, groups])
+        return database.changesCount > 0
+    }
+
+    private func appsWithKeys(
+        on device: DeviceRow, in fleet: FleetID, before incarnation: Int64
+    ) throws -> [AppID] {
+        try statuses(in: fleet, app: nil, device: device.name, after: 0, limit: Presence.maximumApps)
+            .map(\.status).filter { $0.keys == .present && $0.order.incarnation < incarnation }.map(\.app).sorted()
+    }
+
+    /// The apps whose keys may be on an earlier disk of a device that is there.
+    func leftKeys(of device: DeviceID) throws -> [AppID] {
+        try rows(
+            "SELECT app FROM left_keys WHERE device = ? AND removed_groups IS NULL ORDER BY app", [device.text]
+        ).compactMap { AppID($0[0] as String) }
+    }
+
+    /// In the order of the devices' names.
+    func leftKeys(of app: AppID) throws -> [LeftKeys] {
+        try rows(
+            "SELECT device, removed_groups, epoch, revision FROM left_keys WHERE app = ? ORDER BY device", [app.text]
+        ).compactMap { row in
+            DeviceID(row[0] as String).map { device in
+                LeftKeys(
+                    device: device,
+                    groupsOfRemoved: (row[1] as String?).map { Set($0.split(separator: " ").compactMap(GroupID.init)) },
+                    latest: Revision(epoch: row[2], number: row[3]))
+            }
+        }
+    }
+}

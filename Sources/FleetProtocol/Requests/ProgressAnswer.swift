@@ -1,0 +1,201 @@
+/// The answer to `progress`: how far the devices have come with some documents.
+package struct ProgressAnswer: Hashable, Sendable {
+    /// Of the policies that the documents decide, over the devices that they speak to.
+    package var rows: [StatusRow]
+    /// Some of those that are still to come, who is there first.
+    package var waiting: [Waiting]
+    /// Devices that were to retire an app, and may have left its keys: on an earlier disk, or since they were removed.
+    package var otherDisks: [OtherDisk]
+    package var superseded: [Superseded]
+
+    package init(
+        rows: [StatusRow] = [], waiting: [Waiting] = [], otherDisks: [OtherDisk] = [], superseded: [Superseded] = []
+    ) {
+        self.rows = rows
+        self.waiting = waiting
+        self.otherDisks = otherDisks
+        self.superseded = superseded
+    }
+
+    /// An app's policy on a device that has not finished.
+    package struct Waiting: Hashable, Sendable {
+        package let device: DeviceID
+        package let app: AppID
+        package let policy: Policy
+        package let outcome: Outcome
+        /// Of `auth`, where the app is to be retired.
+        package let retirement: Retirement?
+        package let isOnline: Bool
+
+        package init(
+            device: DeviceID, app: AppID, policy: Policy, outcome: Outcome, retirement: Retirement?, isOnline: Bool
+        ) {
+            self.device = device
+            self.app = app
+            self.policy = policy
+            self.outcome = outcome
+            self.retirement = retirement
+            self.isOnline = isOnline
+        }
+    }
+
+    /// One that counts as it is now, and of whose earlier disk nobody can say anything any more, or one that is counted no more.
+    package struct OtherDisk: Hashable, Sendable {
+        package let device: DeviceID
+        package let app: AppID
+        /// It was removed behind the retirement, and had not said that the keys are destroyed.
+        package let isOfRemoved: Bool
+
+        package init(device: DeviceID, app: AppID, isOfRemoved: Bool) {
+            self.device = device
+            self.app = app
+            self.isOfRemoved = isOfRemoved
+        }
+    }
+
+    /// A document that somebody has changed since it stood at the revision that is asked about.
+    package struct Superseded: Hashable, Sendable {
+        package let app: AppID
+        package let layer: Layer
+        package let aspect: Aspect
+        /// At which it stands now.
+        package let revision: Int64
+        /// Who has changed it.
+        package let by: String
+        package let isDeleted: Bool
+
+        package init(app: AppID, layer: Layer, aspect: Aspect, revision: Int64, by: String, isDeleted: Bool) {
+            self.app = app
+            self.layer = layer
+            self.aspect = aspect
+            self.revision = revision
+            self.by = by
+            self.isDeleted = isDeleted
+        }
+    }
+}
+
+extension ProgressAnswer: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var answer = ProgressAnswer()
+        try reader.object { name, value in
+            switch name {
+            case "rows": answer.rows = try value.values(limit: 100_000)
+            case "waiting": answer.waiting = try value.values(limit: 1_000)
+            case "otherDisks": answer.otherDisks = try value.values(limit: 1_000)
+            case "superseded": answer.superseded = try value.values(limit: 1_000)
+            default: break
+            }
+        }
+        self = answer
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("rows", rows)
+            writer.member("waiting", waiting)
+            if !otherDisks.isEmpty { writer.member("otherDisks", otherDisks) }
+            if !superseded.isEmpty { writer.member("superseded", superseded) }
+        }
+    }
+}
+
+extension ProgressAnswer.Waiting: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var device: DeviceID?
+        var app: AppID?
+        var policy: Policy?
+        var outcome: Outcome?
+        var retirement: Retirement?
+        var isOnline = false
+        try reader.object { name, value in
+            switch name {
+            case "device": device = try value.value()
+            case "app": app = try value.value()
+            case "policy": policy = try value.value()
+            case "outcome": outcome = try value.value()
+            case "retirement": retirement = try value.value()
+            case "online": isOnline = try value.bool()
+            default: break
+            }
+        }
+        self.init(
+            device: try required(device, "device"), app: try required(app, "app"),
+            policy: try required(policy, "policy"), outcome: try required(outcome, "outcome"), retirement: retirement,
+            isOnline: isOnline)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("device", device)
+            writer.member("app", app)
+            writer.member("policy", policy)
+            writer.member("outcome", outcome)
+            writer.member("retirement", ifPresent: retirement)
+            writer.member("online", isOnline)
+        }
+    }
+}
+
+extension ProgressAnswer.OtherDisk: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var device: DeviceID?
+        var app: AppID?
+        var isOfRemoved = false
+        try reader.object { name, value in
+            switch name {
+            case "device": device = try value.value()
+            case "app": app = try value.value()
+            case "removed": isOfRemoved = try value.bool()
+            default: break
+            }
+        }
+        self.init(
+            device: try required(device, "device"), app: try required(app, "app"), isOfRemoved: isOfRemoved)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("device", device)
+            writer.member("app", app)
+            if isOfRemoved { writer.member("removed", true) }
+        }
+    }
+}
+
+extension ProgressAnswer.Superseded: JSONCodable {
+    package init(from reader: inout JSONReader) throws {
+        var app: AppID?
+        var layer: Layer?
+        var aspect: Aspect?
+        var revision: Int64?
+        var by: String?
+        var isDeleted = false
+        try reader.object { name, value in
+            switch name {
+            case "app": app = try value.value()
+            case "target": layer = try value.value()
+            case "aspect": aspect = try value.value()
+            case "revision": revision = try value.integer()
+            case "by": by = try value.message(limit: 100)
+            case "deleted": isDeleted = try value.bool()
+            default: break
+            }
+        }
+        self.init(
+            app: try required(app, "app"), layer: try required(layer, "target"),
+            aspect: try required(aspect, "aspect"), revision: try required(revision, "revision"),
+            by: try required(by, "by"), isDeleted: isDeleted)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("app", app)
+            writer.member("target", layer)
+            writer.member("aspect", aspect)
+            writer.member("revision", revision)
+            writer.member("by", by)
+            writer.member("deleted", isDeleted)
+        }
+    }
+}
