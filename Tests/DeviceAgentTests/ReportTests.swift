@@ -107,6 +107,7 @@ struct ReportTests {
         let presence = try Presence(json: said.payload, limit: Presence.maximumSize)
         #expect(presence.previousBoot == first)
         #expect(presence.will.previousBoot == nil)
+        #expect(presence.disk == first && presence.will.disk == nil, "the first start names the disk")
     }
 
     @Test("a presence that somebody has cleared is said again, and not again and again to who clears it")

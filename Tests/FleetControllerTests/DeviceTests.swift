@@ -1131,6 +1131,32 @@ struct DeviceTests {
         }
     }
 
+    @Test("also where the app runs on both disks, and nobody has heard of the first start: disks have names")
+    func namedDisks() throws {
+        for incarnation: Int64 in [1, 2] {
+            let world = try World()
+            world.connect()
+            func left() throws -> JSONValue? {
+                try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["leftKeys"]
+            }
+            let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+            world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
+            world.report(.fresh(till, mail, boot: 500, at: world.now))
+            world.online(till, boot: 600, after: 500, disk: 100, apps: apps)
+            #expect(try left() == nil)
+            world.online(till, incarnation: incarnation, boot: 800, after: 700, disk: 700, apps: apps)
+            #expect(try left() == ["com.example.mail"])
+            var status = Status.fresh(till, mail, boot: 800, at: world.now)
+            status.order.incarnation = incarnation
+            world.report(status)
+            world.online(till, incarnation: incarnation, boot: 900, after: 800, disk: 700, apps: apps)
+            world.connect()
+            #expect(try left() == ["com.example.mail"])
+            world.online(till, incarnation: 3, boot: 950, after: 900, disk: 700, apps: apps)
+            #expect(try left() == nil, "somebody has looked at it")
+        }
+    }
+
     @Test("of a removed device that had not destroyed the keys whoever waits is told, if it was to")
     func removedUnconfirmed() throws {
         let world = try World()

@@ -154,6 +154,16 @@ struct StoreTests {
         #expect(world.stopped == nil)
         #expect(try world.counts(mail, .auth).counts.applied == 1)
     }
+
+    @Test("a store that is emptied forgets every table")
+    func emptied() throws {
+        let store = try FleetStore()
+        let all = try store.transaction {
+            try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").map { $0[0] as String }
+        }
+        let kept = ["classed", "grdb_migrations"]
+        #expect(Set(FleetStore.tableNames).union(kept) == Set(all), "the rows of classed go with their device-apps")
+    }
 }
 
 extension Status {

@@ -134,12 +134,13 @@ final class World {
 
     func online(
         _ device: DeviceID, incarnation: Int64 = 1, boot: Int64 = 1, after previousBoot: Int64? = nil,
-        connection: RandomID = .random(), apps: [Presence.App] = [], highest: Revision? = nil,
+        disk: Int64? = nil, connection: RandomID = .random(), apps: [Presence.App] = [], highest: Revision? = nil,
         documents: Presence.Documents? = nil,
         nonce: RandomID? = nil
     ) {
         let presence = Presence(
-            state: .online, incarnation: incarnation, boot: boot, previousBoot: previousBoot, connection: connection,
+            state: .online, incarnation: incarnation, boot: boot, previousBoot: previousBoot, disk: disk,
+            connection: connection,
             since: now, agent: "1.0", apps: apps, highest: highest, documents: documents, nonce: nonce)
         retained[identity.topic(.presence(.device(device)))] = presence.json
         receive(.presence(.device(device)), presence.json)

@@ -8,7 +8,7 @@ extension DeviceCore {
         guard let session else { return nil }
         return Presence(
             state: .online, incarnation: enrollment.incarnation, boot: state.boot, previousBoot: previousBoot,
-            connection: session.connection, since: session.since, agent: agentVersion,
+            disk: state.disk, connection: session.connection, since: session.since, agent: agentVersion,
             apps: state.apps.values.sorted { $0.id < $1.id }.map {
                 Presence.App(
                     id: $0.id, sdk: $0.sdk, implements: $0.implements.sorted().map(\.rawValue),

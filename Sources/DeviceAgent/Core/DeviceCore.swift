@@ -118,10 +118,11 @@ package struct DeviceCore: Sendable {
         try readDocuments()
         raiseMarks()
         self.state.boot = Self.boot(after: previousBoot, secret, at: now)
+        if state.disk == 0 { self.state.disk = self.state.boot }
         self.state.running.observe(now)
         clockSavedAt = self.state.running.total
         delayPasscode()
-        batch.changes.append(.started(boot: self.state.boot, owner))
+        batch.changes.append(.started(boot: self.state.boot, disk: self.state.disk, owner))
         batch.isClockDue = true
         // A crash may have come between making or destroying an app's keys and storing it.
         // Made first: what all apps share goes with the last of them.

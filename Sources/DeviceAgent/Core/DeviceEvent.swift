@@ -85,7 +85,7 @@ package enum DeviceEffect: Sendable {
 
 /// One change of what must survive a restart.
 package enum StoreChange: Sendable {
-    case started(boot: Int64, DeviceState.Owner)
+    case started(boot: Int64, disk: Int64, DeviceState.Owner)
     case trust([UInt8])
     case groups([GroupID])
     case clock(RunningTime, Contact?, highest: Revision)

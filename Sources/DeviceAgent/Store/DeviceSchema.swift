@@ -22,6 +22,18 @@ enum DeviceSchema {
                     """)
             try addSums(to: ["passcode"], db)
         }
+        // Of a disk that has been used before its name is one of a later start, which no other disk has either.
+        migrator.registerMigration("4 disk") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE disk (
+                        id INTEGER PRIMARY KEY CHECK (id = 1),
+                        first_boot INTEGER NOT NULL
+                    ) STRICT;
+                    INSERT INTO disk (id, first_boot) SELECT 1, boot FROM device;
+                    """)
+            try addSums(to: ["disk"], db)
+        }
         return migrator
     }
 
@@ -53,6 +65,7 @@ enum DeviceSchema {
         ("app", "id", "id, record"),
         ("event", "boot, number", "boot, number, kind, device, app, wire"),
         ("passcode", "id", "id, hash, wrong"),
+        ("disk", "id", "id, first_boot"),
     ]
 
     /// `row_sum(…)`: an FNV-1a hash, in which every single changed byte shows.

@@ -143,7 +143,7 @@ struct Collector {
         arrived[name] = presence
         gone.remove(name)
         guard !isRetained, !goesBack else { return }
-        let left = try transaction.noteLeftKeys(by: presence, device, in: identity.fleetID, at: now)
+        let left = try transaction.noteLeftKeys(by: presence, &device, in: identity.fleetID, at: now)
         if !left.isEmpty { notices.append(Notice(device: name, text: DeviceWarning.leftKeys(of: left))) }
         leftovers += try transaction.dropApps(missingIn: presence, device)
         try compare(presence, &device)

@@ -61,13 +61,15 @@ extension ControllerCore {
         turn.log(.info, "repaired", ["documents": "\(count)", "issued": "\(issued)"])
         if let presence { turn.publish(identity.topic(.presence(.controller)), presence.json, retain: true) }
         // Statuses come behind the presence that names their apps: now all have come.
-        let again = readBack.present.filter { $0.value.incarnation > 1 }.sorted { $0.key < $1.key }
+        let present = readBack.present.sorted { $0.key < $1.key }
         let (left, dropped) = try store.transaction { transaction in
             var left: [(device: DeviceID, apps: [AppID])] = []
             var dropped: [Address] = []
-            for (name, presence) in again {
-                guard let device = try transaction.device(name) else { continue }
-                let apps = try transaction.noteLeftKeys(by: presence, device, in: identity.fleetID, at: turn.now)
+            for (name, presence) in present {
+                guard var device = try transaction.device(name) else { continue }
+                let disk = device.disk
+                let apps = try transaction.noteLeftKeys(by: presence, &device, in: identity.fleetID, at: turn.now)
+                if device.disk != disk { try transaction.update(device) }
                 if !apps.isEmpty { left.append((name, apps)) }
                 dropped += try transaction.dropApps(missingIn: presence, device)
             }

@@ -20,6 +20,8 @@ struct DeviceRow: Hashable, Sendable {
     var agent: String?
     /// What an operator should look at.
     var warning: String?
+    /// Names the disk of which its last presence was, as far as that has told.
+    var disk: Int64?
 
     /// Whether it was online when it was last heard of, in whatever session.
     var wasOnline: Bool { state > Connectivity.offlineState }

@@ -113,6 +113,9 @@ extension FleetStore {
         }
     }
 
+    /// The apps whose keys may be on an earlier disk of a device, by what operators are told.
+    package func leftKeys(of device: DeviceID) throws -> [AppID] { try transaction { try $0.leftKeys(of: device) } }
+
     package func groups(of device: DeviceID) throws -> [GroupID] { try transaction { try $0.groups(of: device) } }
 
     /// The devices that are counted as connected now.

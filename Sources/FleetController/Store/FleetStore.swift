@@ -70,15 +70,16 @@ package final class FleetStore {
     /// Forgets everything, but keeps what was prepared: for many short lives of a store in memory.
     package func empty() throws {
         try transaction { transaction in
-            for table in [
-                "device_apps", "summary", "shapes", "classes", "events", "marks", "gaps", "requests", "members",
-                "groups", "devices", "removed_devices", "apps", "documents", "history", "meta",
-            ] {
-                try transaction.run("DELETE FROM \(table)")
-            }
+            for table in Self.tableNames { try transaction.run("DELETE FROM \(table)") }
         }
         cache.removeAll()
     }
+
+    /// In the order in which they can be emptied; `classed` follows `device_apps`.
+    static let tableNames = [
+        "device_apps", "summary", "shapes", "classes", "events", "marks", "gaps", "left_keys", "requests", "members",
+        "groups", "devices", "removed_devices", "apps", "documents", "history", "meta",
+    ]
 
     /// Forgets what does not stand in the tables, as a process does that starts again.
     package func forgetCaches() { cache.removeAll() }

@@ -80,6 +80,8 @@ enum Schema {
             PRIMARY KEY (app, device)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX left_keys_by_device ON left_keys (device);
+        -- Which disk the last presence was of, by the boot of the first start there; NULL where that was not told.
+        ALTER TABLE devices ADD COLUMN disk INTEGER;
         """
 
     private static let desired = """

@@ -12,18 +12,25 @@ extension FleetStore.Transaction {
         let latest: Revision
     }
 
-    /// Notes the keys that an earlier incarnation of a device had, as far as `presence` is of another disk: all of them at
-    /// the first start there, later those of apps that are not there. Answers what was not known before. What is known of
-    /// earlier incarnations is over: whoever enrolled it once more has looked at it.
+    /// Notes the keys that a device had on an earlier disk, as far as `presence` is of another one: all of them where that is
+    /// told, or it is the first start there, and of a later incarnation at least those of apps that are not there any more.
+    /// Answers what was not known before. What was known of an earlier incarnation is over: whoever enrolled the device once
+    /// more has looked at it.
     func noteLeftKeys(
-        by presence: Presence, _ device: DeviceRow, in fleet: FleetID, at time: Timestamp
+        by presence: Presence, _ device: inout DeviceRow, in fleet: FleetID, at time: Timestamp
     ) throws -> [AppID] {
-        guard presence.incarnation > 1, presence.incarnation >= device.incarnation else { return [] }
+        guard presence.incarnation >= device.incarnation else { return [] }
+        let known = device.disk
+        device.disk = presence.disk ?? known
+        let isOther = if let known, let disk = presence.disk { disk != known } else { false }
+        guard isOther || presence.incarnation > 1 else { return [] }
         try run(
             "DELETE FROM left_keys WHERE device = ? AND incarnation < ?", [device.name.text, presence.incarnation])
-        guard try !apps(of: device, before: presence.incarnation).isEmpty else { return [] }
-        let present = presence.previousBoot == 0 ? [] : Set(presence.apps.map(\.id))
-        return try appsWithKeys(on: device, in: fleet, before: presence.incarnation)
+        let before = isOther ? Int64.max : presence.incarnation
+        guard try !apps(of: device, before: before).isEmpty else { return [] }
+        let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
+        let present = isOther || isFirst ? [] : Set(presence.apps.map(\.id))
+        return try appsWithKeys(on: device, in: fleet, before: before)
             .filter { !present.contains($0) }
             .filter { try leave($0, device.name, presence.incarnation, groups: nil, at: time) }
     }

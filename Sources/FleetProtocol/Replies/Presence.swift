@@ -47,6 +47,8 @@ package struct Presence: Hashable, Sendable {
     /// That of the start before, 0 at the first; nil where it is not told. One that is older than what was heard of since is an
     /// image's.
     package var previousBoot: Int64?
+    /// Names the disk, and all copies of it: the boot of the first start there; nil where it is not told.
+    package var disk: Int64?
     /// Random for each connection: an offline of another connection is an old will.
     package var connection: RandomID
     package var since: Timestamp
@@ -61,14 +63,15 @@ package struct Presence: Hashable, Sendable {
     package var nonce: RandomID?
 
     package init(
-        state: State, incarnation: Int64, boot: Int64, previousBoot: Int64? = nil, connection: RandomID,
-        since: Timestamp, agent: String, apps: [App], highest: Revision? = nil, documents: Documents? = nil,
-        nonce: RandomID? = nil
+        state: State, incarnation: Int64, boot: Int64, previousBoot: Int64? = nil, disk: Int64? = nil,
+        connection: RandomID, since: Timestamp, agent: String, apps: [App], highest: Revision? = nil,
+        documents: Documents? = nil, nonce: RandomID? = nil
     ) {
         self.state = state
         self.incarnation = incarnation
         self.boot = boot
         self.previousBoot = previousBoot
+        self.disk = disk
         self.connection = connection
         self.since = since
         self.agent = agent
@@ -83,6 +86,7 @@ package struct Presence: Hashable, Sendable {
         var copy = self
         copy.state = .offline
         copy.previousBoot = nil
+        copy.disk = nil
         copy.apps = []
         copy.highest = nil
         copy.documents = nil
@@ -98,6 +102,7 @@ extension Presence: JSONCodable {
         var incarnation: Int64?
         var boot: Int64?
         var previousBoot: Int64?
+        var disk: Int64?
         var connection: RandomID?
         var since: Timestamp?
         var agent: String?
@@ -112,6 +117,7 @@ extension Presence: JSONCodable {
             case "incarnation": incarnation = try value.integer()
             case "boot": boot = try value.integer()
             case "previousBoot": previousBoot = try value.integer()
+            case "disk": disk = try value.integer()
             case "connection": connection = try value.value()
             case "since": since = try value.value()
             case "agent": agent = try value.message(limit: 64)
@@ -125,7 +131,7 @@ extension Presence: JSONCodable {
         _ = try required(version, "v")
         self.init(
             state: try required(state, "state"), incarnation: try required(incarnation, "incarnation"),
-            boot: try required(boot, "boot"), previousBoot: previousBoot,
+            boot: try required(boot, "boot"), previousBoot: previousBoot, disk: disk,
             connection: try required(connection, "connection"), since: try required(since, "since"),
             agent: try required(agent, "agent"), apps: apps, highest: highest, documents: documents, nonce: nonce)
     }
@@ -154,6 +160,7 @@ extension Presence: JSONCodable {
             writer.member("agent", agent)
             guard state == .online else { return }
             writer.member("previousBoot", ifPresent: previousBoot)
+            writer.member("disk", ifPresent: disk)
             writer.member("apps", apps)
             if let highest {
                 writer.member("highest") { writer in

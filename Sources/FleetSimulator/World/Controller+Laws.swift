@@ -243,8 +243,9 @@ extension Controller {
         guard asked.verb == .deviceRemove,
             let device = try? DeviceRequest(json: asked.body, limit: Request.maximumSize).device
         else { return nil }
-        return try? store.statuses(in: SimulatedFleet.id).filter { $0.device == device && $0.keys == .present }.map(
-            \.app)
+        let present = try? store.statuses(in: SimulatedFleet.id).filter { $0.device == device && $0.keys == .present }
+        let left = try? store.leftKeys(of: device)
+        return present.flatMap { present in left.map { Set(present.map(\.app) + $0).sorted() } }
     }
 
     private static func isKept(_ code: Response.Failure.Code) -> Bool {

@@ -34,6 +34,7 @@ struct DeviceDisk {
     /// In what another state differs, but for times, which are stored now and then.
     func difference(from other: DeviceState) -> String? {
         if other.boot != state.boot { return "boot \(other.boot), not \(state.boot)" }
+        if other.disk != state.disk { return "disk \(other.disk), not \(state.disk)" }
         if other.groups != state.groups { return "groups" }
         if other.trust != state.trust { return "trust" }
         if other.documents != state.documents { return "documents" }
@@ -46,8 +47,9 @@ struct DeviceDisk {
 
     private mutating func apply(_ change: StoreChange) {
         switch change {
-        case .started(let boot, let owner):
+        case .started(let boot, let disk, let owner):
             state.boot = boot
+            state.disk = disk
             state.owner = owner
         case .trust(let wire): state.trust = wire
         case .groups(let groups): state.groups = groups

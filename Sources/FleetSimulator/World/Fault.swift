@@ -18,7 +18,8 @@ package enum Fault: String, CaseIterable, Sendable {
     case agesIgnored, noncesNotSaid
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
-    case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, markersNotRepeated, connectionKept
+    case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, disksNotNamed, markersNotRepeated
+    case connectionKept
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case pasteboardNotConfined, copiesNotAnswered
     case wrongPasscodesTaken, passcodesNotCounted, passcodesNotAnswered

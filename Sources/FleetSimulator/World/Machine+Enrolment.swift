@@ -1,4 +1,5 @@
 import DeviceAgent
+import FleetController
 import FleetHome
 import FleetProtocol
 
@@ -16,6 +17,7 @@ extension Machine {
         isRemovalUnfinished = true
         takenOutAt = world.now
         watch.promised = [:]
+        leftBehind = nil
         world.controller.enrolments[id] = nil
         world.controller.watch.forget(id)
         world.controller.questions.forget(id)
@@ -30,6 +32,7 @@ extension Machine {
         guard let enrolment else { return }
         world.say(name, enrolment == .replaced ? "is replaced by a new device" : "is enrolled again")
         if enrolment == .replaced { isReplaced = true }
+        let left = enrolment == .replaced && !isRemovalUnfinished ? keysThatAreKnown : []
         self.enrolment = nil
         isRemoved = false
         isEnrolmentKnown = world.controller.isSteady
@@ -39,6 +42,7 @@ extension Machine {
         if world.fault != .incarnationNotRaised {
             enrollment.incarnation = max(enrollment.incarnation + 1, floors.incarnation)
         }
+        leftBehind = (enrollment.incarnation, left)
         // The home's is as new as any controller's.
         enrollment.trust = world.fleet.trusts[world.controller.renewals]
         enrollment.epoch = floors.epoch
@@ -56,6 +60,13 @@ extension Machine {
         isOneAgain()
         if enrolment == .replaced { begin() }
         world.after(100) { [unowned self] in startAgent() }
+    }
+
+    /// Keys that are here, and of which the controller has heard.
+    private var keysThatAreKnown: Set<AppID> {
+        let statuses = (try? world.controller.store.statuses(in: SimulatedFleet.id)) ?? []
+        let known = statuses.filter { $0.device == id && $0.keys == .present }.map(\.app)
+        return Set(known).intersection(disk.keys.keys)
     }
 
     /// A second machine with all that this one has on its disk.

@@ -81,10 +81,11 @@ extension Machine {
             defer { watch.isPresenceSaid = true }
             return watch.isPresenceSaid ? nil : effect
         case .publish(.presence(let user), let said, let retain)
-        where [.reportedNotSaid, .documentsNotSaid, .noncesNotSaid].contains(world.fault):
+        where [.reportedNotSaid, .documentsNotSaid, .noncesNotSaid, .disksNotNamed].contains(world.fault):
             guard var presence = try? Presence(json: said, limit: Presence.maximumSize) else { return effect }
             if world.fault == .documentsNotSaid { presence.documents = nil }
             if world.fault == .noncesNotSaid { presence.nonce = nil }
+            if world.fault == .disksNotNamed { (presence.disk, presence.previousBoot) = (nil, nil) }
             if world.fault == .reportedNotSaid {
                 for app in presence.apps.indices { presence.apps[app].reported = nil }
             }
@@ -130,7 +131,8 @@ extension Machine {
         case (.passcodesNotCounted, .passcode(var passcode)):
             passcode.wrong = 0
             return .passcode(passcode)
-        case (.bootNotStored, .started(let boot, let owner)): return .started(boot: max(1, boot - 1), owner)
+        case (.bootNotStored, .started(let boot, let disk, let owner)):
+            return .started(boot: max(1, boot - 1), disk: disk, owner)
         default: return change
         }
     }

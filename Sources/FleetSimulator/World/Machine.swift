@@ -20,6 +20,8 @@ final class Machine: BusClient {
     var oneSince: Int64 = 1
     /// It has another disk than it began with; which incarnation was the first to be heard from there is not known here.
     var isReplaced = false
+    /// The apps whose keys were on the disk that it had before this enrolment, as the controller knew.
+    var leftBehind: (incarnation: Int64, apps: Set<AppID>)?
     /// It was taken out of the fleet, and has not been enrolled again.
     var isRemoved = false
     /// The controller is still to be told of it.

@@ -87,6 +87,7 @@ extension World {
             // Somebody takes out what it was before, and comes too late.
             say("operator 1", "takes out incarnation \(last) of \(machine.name)")
             machine.removalMayFollowUntil = now + 60_000
+            machine.leftBehind = nil
             operators[1].ask(.deviceRemove, json(DeviceRequest(device: machine.id, incarnation: last)))
             return
         }

@@ -47,6 +47,7 @@ extension World {
                 if groups != layers.groups.sorted() {
                     fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")
                 }
+                try checkLeftKeys(of: machine)
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
                 for status in statuses where status.device == machine.id {
                     checkRetained(status)
@@ -95,6 +96,17 @@ extension World {
             fail(.convergence, "the broker does not hold the trust document")
         }
         if let topic = kept.keys.min() { fail(.convergence, "the broker holds \(topic), which nobody wants") }
+    }
+
+    /// Whoever looks is told of keys that may be on an earlier disk.
+    private func checkLeftKeys(of machine: Machine) throws {
+        guard let left = machine.leftBehind, left.incarnation == machine.enrollment.incarnation, !controller.wasPutBack
+        else { return }
+        let told = try controller.store.leftKeys(of: machine.id)
+        guard !left.apps.isSubset(of: told) else { return }
+        fail(
+            .erased,
+            "\(machine.name) has left the keys of \(left.apps.sorted()) on another disk, and told is of \(told)")
     }
 
     private var members: [Machine] { machines.filter { !$0.isRemoved } }

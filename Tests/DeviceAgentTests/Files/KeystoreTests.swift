@@ -165,7 +165,7 @@ extension DeviceStore {
         let store = try DeviceStore.inMemory()
         var changes: [StoreChange] = state.documents.map { .document($0, $1) } + state.marks.map { .mark($0, $1) }
         changes += state.apps.values.map { .app($0) } + state.events.map { .event($0) }
-        if let owner = state.owner { changes.append(.started(boot: state.boot, owner)) }
+        if let owner = state.owner { changes.append(.started(boot: state.boot, disk: state.disk, owner)) }
         if let trust = state.trust { changes.append(.trust(trust)) }
         changes += [.groups(state.groups), .clock(state.running, state.contact, highest: state.highest)]
         try store.apply(changes)

@@ -46,7 +46,8 @@ extension SeededGenerator {
 
     mutating func presence() throws -> Presence {
         let online = Presence(
-            state: .online, incarnation: count(), boot: count(), previousBoot: maybe { $0.count() }, connection: uuid(),
+            state: .online, incarnation: count(), boot: count(), previousBoot: maybe { $0.count() },
+            disk: maybe { $0.count() }, connection: uuid(),
             since: time(), agent: text(9),
             apps: list(0...5) {
                 Presence.App(
