@@ -838,6 +838,9 @@ struct CommandTests {
                 #expect(result.status == 1)
                 #expect(result.errors.hasPrefix("fleetctl: \(file)\(message)"), "\(result.errors)")
             }
+            let file = try fleet.write("\u{FEFF}till-1\r\ntill-2\r\n", to: "ids.txt")
+            let result = try await fleet.fleetctl("enroll", "device", "--from", file, "--out", "devices")
+            #expect(result.status == 0, "\(result)")
         }
     }
 

@@ -22,6 +22,7 @@ struct FaultTests {
         .marksNotSaid: 5, .eventsForgotten: 13, .statusesNotTaken: 30, .oldStatusesTaken: 30, .newerIgnored: 1_054,
         .changesNotPublished: 44, .tombstonesNotPublished: 5, .membershipNotPublished: 12, .metaNotPublished: 3_252,
         .trustNotPublished: 17, .lostIgnored: 101, .reportedNotSaid: 1_053, .documentsNotSaid: 11_344,
+        .disksNotNamed: 19,
         .markersNotRepeated: 10_067, .connectionKept: 10_481, .ownConnectionKept: 10_088,
         .refusalsIgnored: 15_216, .nobodyAskedAgain: 33, .ownMarkerNotRepeated: 22_626, .connectionsConfused: 204,
         .wakesNotRepeated: 13_475,

@@ -168,9 +168,14 @@ package final class BusSession: Sendable {
                 state.begin(nil)
                 state.leave()
                 if let error, let delay {
+                    let isRefused = error.code == .authenticationRefused
+                    let doubt =
+                        isRefused
+                        ? ": has the device been removed, or enrolled again? Then fleetctl enroll makes a folder that counts"
+                        : ""
                     logger.warning(
                         "no connection to the broker",
-                        metadata: ["reason": "\(error)", "retry": "\(delay.inTenths)"])
+                        metadata: ["reason": "\(error)\(doubt)", "retry": "\(delay.inTenths)"])
                 }
                 handler(.disconnected)
             }

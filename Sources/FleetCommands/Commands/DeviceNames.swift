@@ -37,7 +37,11 @@ struct DeviceNames: ParsableArguments {
         guard source.bytes.count <= YAMLSource.maximumSize else {
             throw CommandError(.refused, "\(source.name) is larger than \(YAMLSource.maximumSize) bytes: split it")
         }
-        let lines = String(decoding: source.bytes, as: UTF8.self)
+        guard let text = String(validating: source.bytes, as: UTF8.self) else {
+            throw CommandError(.refused, "\(source.name) is not UTF-8")
+        }
+        // Some editors begin a file with a mark of the order of its bytes.
+        let lines = text.trimmingPrefix("\u{FEFF}")
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         let listed = lines.enumerated().map { number, line in
             (text: line.trimmingCharacters(in: .whitespaces), place: "\(source.name):\(number + 1): ")

@@ -120,7 +120,10 @@ extension ControllerCore {
         }
         turn.effects += outcome.effects(identity)
         for document in outcome.issued { publish(document, &turn) }
-        for device in outcome.removed { phase.serving?.forget(device) }
+        for device in outcome.removed {
+            phase.serving?.forget(device)
+            turn.log(.notice, "removed a device", ["device": "\(device)", "user": "\(user.text)"])
+        }
         if let (device, incarnation) = outcome.enrolling {
             schedule.noteEnrolment(of: device, as: incarnation, at: turn.now)
         }
