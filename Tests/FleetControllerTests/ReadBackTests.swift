@@ -515,4 +515,30 @@ struct ReadBackTests {
         #expect(world.stopped == nil)
         #expect(try world.counts(mail, .config).counts.pending == 1)
     }
+
+    @Test("retirements that a restore ends are named, and those that stand are not")
+    func endedRetirements() throws {
+        let lost = try World()
+        lost.connect()
+        let retired = #"{"state":"retired"}"#
+        try lost.apply(mail, "group/kiosk", .auth, retired)
+        // What the copy has: one is authorized, another retired.
+        let restored = try World(identity: lost.identity)
+        restored.connect()
+        try restored.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        try restored.apply(mail, "group/kiosk", .auth, retired)
+        for target in ["all", "device/till-1"] { try lost.apply(mail, target, .auth, retired) }
+        restored.retained = lost.retained
+        restored.core.isRestoring = true
+        restored.connect()
+        #expect(restored.stopped == nil)
+        let named = restored.logs.filter { "\($0.message)".contains("a retirement is not in this database") }
+        #expect(
+            named.map { $0.details["topic"] } == [
+                "fleet/v1/demo/desired/all/com.example.mail/auth",
+                "fleet/v1/demo/desired/device/till-1/com.example.mail/auth",
+            ])
+        #expect(named.first?.details["instead"]?.contains("authorized") == true)
+        #expect(named.last?.details["instead"] == "nothing")
+    }
 }

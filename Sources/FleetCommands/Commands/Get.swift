@@ -291,9 +291,10 @@ struct GetEvents: AsyncParsableCommand {
         discussion: """
             Kinds: blocked (the app tried what its policy blocks), ready (it has been told its properties, at a launch), \
             wiped (its keys were destroyed), locked and unlocked (its secure services, by a policy or too many wrong \
-            passcodes), refused (another process called itself so), logLevel (its log level changed, or a code was refused), unknown (of a newer agent). AT is the \
-            device's clock, STORED the controller's: a device that was offline tells of it later. An event is kept \
-            until its device is removed from the fleet. Without --limit the newest 100 are shown.
+            passcodes), refused (another process called itself so), logLevel (its log level changed, or a code was \
+            refused), unknown (of a newer agent). AT is the device's clock, STORED the controller's: a device that was \
+            offline tells of it later. An event is kept until its device is removed from the fleet. Without --limit the \
+            newest 100 are shown.
 
             EXAMPLES
               fleetctl get events --kind wiped --since 7d

@@ -13,7 +13,7 @@ extension ControllerCore {
             case .newer(let document):
                 let isUnknown = try isRestoring && store.transaction { try $0.document(at: document.address) } == nil
                 phase.readBack?.note(newer: document, isUnknown: isUnknown)
-            case .unknown(let document): phase.readBack?.note(unknown: document.address)
+            case .unknown(let document): phase.readBack?.note(unknown: document)
             case .foreign: phase.readBack?.note(foreign: message.topic)
             case .other(let document), .cleared(let document?):
                 phase.readBack?.intact.remove(document.revision.number)
@@ -151,7 +151,20 @@ extension ControllerCore {
             [
                 "epoch": "\(latest.epoch)", "revision": "\(latest.number)", "documents": "\(issued)",
             ])
+        try logEnded(readBack.retirements, &turn)
         return issued
+    }
+
+    /// Retirements that were wanted after the copy was made, and that nobody wants any more: who has not followed by now never
+    /// will.
+    private mutating func logEnded(_ retirements: Set<Address>, _ turn: inout Turn) throws {
+        for address in retirements.sorted(by: { $0.path < $1.path }) {
+            let stands = try store.transaction { try $0.document(at: address) }
+            guard stands?.isRetired != true else { continue }
+            turn.log(
+                .warning, "a retirement is not in this database, and ends: apply it again if it is to be",
+                ["topic": "\(identity.topic(address))", "instead": "\(stands?.value ?? "nothing")"])
+        }
     }
 
     /// Once in a run: the trust document is the same for as long as it lasts.

@@ -13,6 +13,8 @@ struct ReadBack {
     var isTrustIntact = false
     /// Verified documents at addresses of which the store knows nothing.
     var unknown: Set<Address> = []
+    /// Of the verified documents that the store has no memory of, those that retire an app.
+    private(set) var retirements: Set<Address> = []
     /// Topics of no document, or of one that nobody trusted has signed.
     var foreign: Set<String> = []
     /// The newest verified document that the store has no memory of.
@@ -37,12 +39,18 @@ struct ReadBack {
 
     mutating func note(newer document: DesiredDocument, isUnknown: Bool) {
         if isUnknown { unknown.insert(document.address) }
+        note(retirement: document)
         guard document.revision > newest?.revision ?? .zero else { return }
         newest = (document.topic, document.revision)
     }
 
-    mutating func note(unknown address: Address) {
-        if unknown.count < Self.limit { unknown.insert(address) }
+    mutating func note(unknown document: DesiredDocument) {
+        if unknown.count < Self.limit { unknown.insert(document.address) }
+        note(retirement: document)
+    }
+
+    private mutating func note(retirement document: DesiredDocument) {
+        if document.content.isRetired, retirements.count < Self.limit { retirements.insert(document.address) }
     }
 
     mutating func note(foreign topic: String) {
