@@ -1164,7 +1164,7 @@ struct DeviceTests {
         world.handle(.enrolments([till: 1, till2: 1]))
         try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1"]}"#)
         for device in [till, till2] {
-            world.online(device)
+            world.online(device, disk: 1)
             world.report(.fresh(device, mail, at: world.now))
         }
         for target in ["group/kiosk", "group/other", "device/till-2"] {
@@ -1178,10 +1178,13 @@ struct DeviceTests {
         #expect(
             try left("group/kiosk") == [.object(["device": "till-1", "app": "com.example.mail", "removed": true])])
         for other in ["group/other", "device/till-2"] { #expect(try left(other) == [], "\(other)") }
-        // It is back: what it has is counted again.
+        // Another machine has its name; then it is back itself, and what it has is counted again.
         world.handle(.enrolments([till: 2, till2: 1]))
         let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
-        world.online(till, incarnation: 2, boot: 600, after: 500, apps: apps)
+        world.online(till, incarnation: 2, boot: 700, after: 0, disk: 700, apps: apps)
+        #expect(try left("group/kiosk").count == 1)
+        world.handle(.enrolments([till: 3, till2: 1]))
+        world.online(till, incarnation: 3, boot: 800, after: 1, disk: 1, apps: apps)
         #expect(try left("group/kiosk") == [])
     }
 

@@ -90,9 +90,9 @@ struct Progress {
                         ?? transaction.groups(of: left.device).contains(group)
                 }
             }
-            guard isMeant else { continue }
-            answer.otherDisks.append(
-                ProgressAnswer.OtherDisk(device: left.device, app: app, isOfRemoved: left.groupsOfRemoved != nil))
+            let meant = ProgressAnswer.OtherDisk(
+                device: left.device, app: app, isOfRemoved: left.groupsOfRemoved != nil)
+            if isMeant, !answer.otherDisks.contains(meant) { answer.otherDisks.append(meant) }
         }
     }
 

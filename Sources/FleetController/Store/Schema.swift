@@ -67,8 +67,8 @@ enum Schema {
 
     private static let leftKeys = """
         -- Keys of which nobody can say any more whether they are gone: of a device that came as that incarnation on another
-        -- disk, or was removed, and then had these groups (their names, with spaces between); epoch and revision are the
-        -- newest of that time.
+        -- disk, or was removed as that, and then had these groups (their names, with spaces between). They are on that disk,
+        -- where it is known; epoch and revision are the newest of that time.
         CREATE TABLE left_keys (
             app TEXT NOT NULL,
             device TEXT NOT NULL,
@@ -77,7 +77,8 @@ enum Schema {
             epoch INTEGER NOT NULL,
             revision INTEGER NOT NULL,
             removed_groups TEXT,
-            PRIMARY KEY (app, device)
+            disk INTEGER,
+            PRIMARY KEY (app, device, incarnation)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX left_keys_by_device ON left_keys (device);
         -- Which disk the last presence was of, by the boot of the first start there; NULL where that was not told.

@@ -14,8 +14,10 @@ extension FleetStore.Transaction {
 
     /// Notes the keys that a device had on an earlier disk, as far as `presence` is of another one: all of them where that is
     /// told, or it is the first start there, and of a later incarnation at least those of apps that are not there any more.
-    /// Answers what was not known before. What was known of an earlier incarnation is over: whoever enrolled the device once
-    /// more has looked at it.
+    /// Answers what was not known before.
+    ///
+    /// What was known of an earlier incarnation is over: whoever enrolled the device once more has looked at it. But for one
+    /// that was removed, and now is another machine.
     func noteLeftKeys(
         by presence: Presence, _ device: inout DeviceRow, in fleet: FleetID, at time: Timestamp
     ) throws -> [AppID] {
@@ -25,37 +27,49 @@ extension FleetStore.Transaction {
         let isOther = if let known, let disk = presence.disk { disk != known } else { false }
         guard isOther || presence.incarnation > 1 else { return [] }
         try run(
-            "DELETE FROM left_keys WHERE device = ? AND incarnation < ?", [device.name.text, presence.incarnation])
+            """
+            DELETE FROM left_keys WHERE device = ? AND incarnation < ?
+            AND (removed_groups IS NULL OR disk IS NULL OR disk = ?)
+            """, [device.name.text, presence.incarnation, presence.disk])
         let before = isOther ? Int64.max : presence.incarnation
         guard try !apps(of: device, before: before).isEmpty else { return [] }
         let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
         let present = isOther || isFirst ? [] : Set(presence.apps.map(\.id))
         return try appsWithKeys(on: device, in: fleet, before: before)
             .filter { !present.contains($0) }
-            .filter { try leave($0, device.name, presence.incarnation, groups: nil, at: time) }
+            .filter { try leave($0, device.name, presence.incarnation, disk: known, groups: nil, at: time) }
     }
 
     /// Notes the keys of a device that is about to be removed. Answers what it was the last to have.
     func noteKeysOfRemoved(_ device: DeviceRow, in fleet: FleetID, at time: Timestamp) throws -> [AppID] {
         let groups = try groups(of: device.name).map(\.text).joined(separator: " ")
-        let apps = try Set(appsWithKeys(on: device, in: fleet, before: .max) + leftKeys(of: device.name)).sorted()
-        for app in apps { _ = try leave(app, device.name, device.lastIncarnation, groups: groups, at: time) }
-        return apps
+        let present = try appsWithKeys(on: device, in: fleet, before: .max)
+        let left = try leftKeys(of: device.name)
+        let latest = try latest()
+        try run(
+            """
+            UPDATE left_keys SET at = ?, epoch = ?, revision = ?, removed_groups = ?
+            WHERE device = ? AND removed_groups IS NULL
+            """, [time.milliseconds, latest.epoch, latest.number, groups, device.name.text])
+        for app in present {
+            _ = try leave(app, device.name, device.lastIncarnation, disk: device.disk, groups: groups, at: time)
+        }
+        return Set(present + left).sorted()
     }
 
     private func leave(
-        _ app: AppID, _ device: DeviceID, _ incarnation: Int64, groups: String?, at time: Timestamp
+        _ app: AppID, _ device: DeviceID, _ incarnation: Int64, disk: Int64?, groups: String?, at time: Timestamp
     ) throws -> Bool {
         let latest = try latest()
         try run(
             """
-            INSERT INTO left_keys (app, device, incarnation, at, epoch, revision, removed_groups)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO left_keys (app, device, incarnation, at, epoch, revision, disk, removed_groups)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET
-                incarnation = excluded.incarnation, at = excluded.at, epoch = excluded.epoch,
-                revision = excluded.revision, removed_groups = excluded.removed_groups
-            WHERE removed_groups IS NULL AND excluded.removed_groups IS NOT NULL
-            """, [app.text, device.text, incarnation, time.milliseconds, latest.epoch, latest.number, groups])
+                at = excluded.at, epoch = excluded.epoch, revision = excluded.revision, disk = excluded.disk,
+                removed_groups = excluded.removed_groups
+            WHERE excluded.removed_groups IS NOT NULL
+            """, [app.text, device.text, incarnation, time.milliseconds, latest.epoch, latest.number, disk, groups])
         return database.changesCount > 0
     }
 
@@ -69,7 +83,7 @@ extension FleetStore.Transaction {
     /// The apps whose keys may be on an earlier disk of a device that is there.
     func leftKeys(of device: DeviceID) throws -> [AppID] {
         try rows(
-            "SELECT app FROM left_keys WHERE device = ? AND removed_groups IS NULL ORDER BY app", [device.text]
+            "SELECT DISTINCT app FROM left_keys WHERE device = ? AND removed_groups IS NULL ORDER BY app", [device.text]
         ).compactMap { AppID($0[0] as String) }
     }
 
