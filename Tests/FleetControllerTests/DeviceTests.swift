@@ -1157,6 +1157,23 @@ struct DeviceTests {
         }
     }
 
+    @Test("also where the app's status on the other disk comes before the presence, and not where it is the same disk")
+    func statusBeforePresence() throws {
+        for disk: Int64 in [100, 700] {
+            let world = try World()
+            world.connect()
+            let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+            world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
+            world.report(.fresh(till, mail, boot: 500, at: world.now))
+            var status = Status.fresh(till, mail, boot: 800, at: world.now)
+            status.order.incarnation = 2
+            status.keys = .destroyed
+            world.report(status)
+            world.online(till, incarnation: 2, boot: 800, after: 600, disk: disk, apps: apps)
+            #expect(try world.store.leftKeys(of: till) == (disk == 100 ? [] : [mail]))
+        }
+    }
+
     @Test("of a removed device that had not destroyed the keys whoever waits is told, if it was to")
     func removedUnconfirmed() throws {
         let world = try World()

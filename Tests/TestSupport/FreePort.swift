@@ -15,10 +15,17 @@ package func freePort() throws -> UInt16 {
     throw TestFailure("no free port on 127.0.0.1 was found in 1000 tries")
 }
 
-/// Whether somebody accepts connections on the port.
+/// Whether somebody accepts connections on the port. A server with so many that more have to wait does not, or this would
+/// wait with them: on one of the few threads on which that server may run.
 package func accepts(port: UInt16) -> Bool {
     withLoopbackSocket(port) { descriptor, address in
-        connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        if connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 { return true }
+        guard errno == EINPROGRESS else { return false }
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        var (reason, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        return poll(&waiting, 1, 200) == 1
+            && getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &reason, &size) == 0 && reason == 0
     }
 }
 

@@ -258,6 +258,7 @@ struct Collector {
         if device != before { try transaction.update(device) }
         // Its topic has this now, and not any more what was to be cleared there.
         if !leftovers.isEmpty { leftovers.removeAll { $0 == address } }
+        if device.announced == 0 { try transaction.noteLeftKeys(by: status, device, in: identity.fleetID, at: now) }
         if try !transaction.store(status, of: device, at: now) {
             notices.append(
                 Notice(device: name, text: "reports more than \(Presence.maximumApps) apps: \(status.app) is left out"))

@@ -28,8 +28,8 @@ extension FleetStore.Transaction {
         guard isOther || presence.incarnation > 1 else { return [] }
         try run(
             """
-            DELETE FROM left_keys WHERE device = ? AND incarnation < ?
-            AND (removed_groups IS NULL OR disk IS NULL OR disk = ?)
+            DELETE FROM left_keys WHERE device = ?
+            AND (incarnation < ? AND (removed_groups IS NULL OR disk IS NULL) OR disk = ?)
             """, [device.name.text, presence.incarnation, presence.disk])
         let before = isOther ? Int64.max : presence.incarnation
         guard try !apps(of: device, before: before).isEmpty else { return [] }
@@ -38,6 +38,18 @@ extension FleetStore.Transaction {
         return try appsWithKeys(on: device, in: fleet, before: before)
             .filter { !present.contains($0) }
             .filter { try leave($0, device.name, presence.incarnation, disk: known, groups: nil, at: time) }
+    }
+
+    /// Notes the keys that an app had by its last status, where one of a later incarnation takes its place before the presence
+    /// that names the disk: if it is the same one, they are there.
+    func noteLeftKeys(
+        by status: Status, _ device: DeviceRow, in fleet: FleetID, at time: Timestamp
+    ) throws {
+        let incarnation = status.order.incarnation
+        guard let disk = device.disk, let last = try order(of: status.app, on: device), last.incarnation < incarnation,
+            try appsWithKeys(on: device, in: fleet, before: incarnation).contains(status.app)
+        else { return }
+        _ = try leave(status.app, device.name, incarnation, disk: disk, groups: nil, at: time)
     }
 
     /// Notes the keys of a device that is about to be removed. Answers what it was the last to have.
