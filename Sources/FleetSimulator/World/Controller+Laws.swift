@@ -53,7 +53,8 @@ extension Controller {
         watch.checked()
         for device in changed.sorted() where watch.gone.contains(device) && enrolments[device] != nil {
             // What was taken out leaves nothing behind, also of its end.
-            guard watch.incarnation(of: device) ?? .max > removed[device] ?? 0 else { continue }
+            let last = max(removed[device] ?? 0, desired.removed[device] ?? 0)
+            guard watch.incarnation(of: device) ?? .max > last else { continue }
             guard let known = try? store.device(device), known.since != clock else { continue }
             let since = known.since.map { "\($0)" } ?? "ever"
             world.fail(.presence, "\(device) has left now, and is shown as gone since \(since)")
