@@ -176,9 +176,9 @@ extension Machine {
         guard app.authReason == .outOfContact, old.authReason != .outOfContact, !wasPutBack,
             !watch.limitsReplaced.contains(app.id)
         else { return }
+        // What one that was two has heard is not known, and a clock that was set since counts from then.
+        if watch.contact == nil, oneSince > 1 { return }
         guard let contact = watch.contact ?? watch.contactNow(at: runningTime, clock.wall) else {
-            // What one that was two has heard is not known.
-            if oneSince > 1 { return }
             return world.fail(.limits, "\(name)/\(app.id): out of contact, and there has been none")
         }
         let most = watch.apart(contact, at: runningTime).most
