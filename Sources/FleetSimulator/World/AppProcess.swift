@@ -328,7 +328,7 @@ final class AppProcess {
         world.say(name, "is called: \(call)")
         machine.check(call, of: self)
         watch.begins(call)
-        if let problem = retirement.problem(in: call), !machine.wasPutBack {
+        if let problem = retirement.problem(in: call, showing: session?.properties ?? .initial), !machine.wasPutBack {
             world.fail(.erased, "\(name): \(problem)")
         }
         if case .activity(let isActive) = call { isResigned = !isActive }

@@ -5,6 +5,8 @@ import FleetProtocol
 /// Of which retirement an installation of an app has still to hear.
 struct RetirementWatch {
     private var isRetired = false
+    /// It was called for a retirement, and has seen nothing else since: it has nothing that it could have got in between.
+    private var isToldRetired = false
     /// Behind which delivery it has to be called for that; nil when it has been.
     private var untold: Int64?
 
@@ -12,18 +14,26 @@ struct RetirementWatch {
     mutating func stored(_ record: AppRecord) {
         let wasRetired = isRetired
         isRetired = record.latch != nil
-        guard isRetired, !wasRetired else { return }
+        guard isRetired, !wasRetired, !isToldRetired else { return }
         untold = record.wasReady && record.latch?.reason != .selfRetired ? record.nextDelivery : nil
     }
 
     /// It has nothing to hear any more: it retires itself, or is another installation.
-    mutating func forget() { untold = nil }
+    mutating func forget() {
+        untold = nil
+        isToldRetired = false
+    }
 
     /// Whatever has become of its retirement, an app is called for it before it is for what follows: it has data of its own to
     /// erase. Returns what is wrong with a call.
-    mutating func problem(in call: AppSession.Call) -> String? {
-        guard let untold, case .changed(let number, .policy(.auth(let state, _), _)) = call else { return nil }
-        if state == .retired { forget() }
+    ///
+    /// - Parameter shown: What the app can read, from its ready on.
+    mutating func problem(in call: AppSession.Call, showing shown: AppProperties) -> String? {
+        if call == .ready, case .auth(let state, _) = shown[.auth], state != .retired { isToldRetired = false }
+        guard case .changed(let number, .policy(.auth(let state, _), _)) = call else { return nil }
+        isToldRetired = state == .retired
+        guard let untold else { return nil }
+        if state == .retired { self.untold = nil }
         guard state != .retired, number > untold else { return nil }
         return "it was retired, has not been told so, and is called for \(state)"
     }
