@@ -104,6 +104,24 @@ struct PolicyFileTests {
             ),
             ("  auth: authorized\n", ["5:9: spec.auth: expected a mapping, found a single value"]),
             (
+                "  config: {a: !!binary aGVsbG8=, b: !!int \"5\", c: !mine x, !!null d: e, f: !!str 5, g: ! h}\n",
+                [
+                    "5:15: spec.config.a: the tag !!binary is not supported: leave it out",
+                    "5:37: spec.config.b: the tag !!int is not supported: leave it out",
+                    "5:51: spec.config.c: the tag !mine is not supported: leave it out",
+                    "5:60: spec.config: the tag !!null is not supported: leave it out",
+                    "5:88: spec.config.g: the tag ! is not supported: leave it out",
+                ]
+            ),
+            ("  config: !!set {a, b}\n", ["5:11: spec.config: the tag !!set is not supported: leave it out"]),
+            (
+                "  dlp: {openIn: {policy: whitelist, apps: !!set [a]}}\n",
+                [
+                    "5:17: spec.dlp.openIn: a whitelist needs 'apps'",
+                    "5:43: spec.dlp.openIn.apps: the tag !!set is not supported: leave it out",
+                ]
+            ),
+            (
                 "  config:\n    port: 993\n    tls: true\n    proxy: null\n    since: 2026-01-01\n    none:\n    ok: \"1\"\n",
                 [
                     "6:11: spec.config.port: YAML reads 993 as a number: quote it",

@@ -92,6 +92,7 @@ struct NodeWalk {
             mistake(at: node, path, "expected a list, found \(Self.kind(node))")
             return nil
         }
+        guard hasNoTag(node, path) else { return nil }
         guard elements.count <= limit else {
             mistake(at: node, path, "\(elements.count) elements, where at most \(limit) are allowed")
             return nil
@@ -119,6 +120,7 @@ struct NodeWalk {
             mistake(at: node, path, "expected a mapping, found \(Self.kind(node))")
             return nil
         }
+        guard hasNoTag(node, path) else { return nil }
         var result: [(String, Node, Node)] = []
         for (key, value) in mapping {
             guard spend(key) else { return nil }
@@ -126,6 +128,7 @@ struct NodeWalk {
                 mistake(at: key, path, "expected a name as key, found \(Self.kind(key))")
                 continue
             }
+            guard hasNoTag(key, path) else { continue }
             if scalar.string == "<<", scalar.style == .plain {
                 mistake(at: key, path, "merge keys (<<) are not supported")
             } else if !hasHiddenKeys || !YAMLSource.isHidden(scalar.string) {
@@ -221,7 +224,22 @@ struct NodeWalk {
             mistake(at: node, path, "expected one value, found \(Self.kind(node))")
             return nil
         }
-        return scalar
+        return hasNoTag(node, path) ? scalar : nil
+    }
+
+    /// What a tag says of a value beside what it looks like would be lost: `!!binary` means other bytes than are written.
+    private mutating func hasNoTag(_ node: Node, _ path: String) -> Bool {
+        let (tag, usual): (Tag, Tag.Name) =
+            switch node {
+            case .scalar(let scalar): (scalar.tag, .str)
+            case .mapping(let mapping): (mapping.tag, .map)
+            case .sequence(let sequence): (sequence.tag, .seq)
+            case .alias(let alias): (alias.tag, .implicit)
+            }
+        if [Tag.Name.implicit.rawValue, usual.rawValue].contains(tag.rawValue) { return true }
+        let shown = Text.printable(tag.rawValue.replacing("tag:yaml.org,2002:", with: "!!"), limit: 60)
+        mistake(at: node, path, "the tag \(shown) is not supported: leave it out")
+        return false
     }
 
     /// What a rule of `FleetProtocol` says, as a mistake of this place.
