@@ -188,6 +188,38 @@ struct DesiredStateTests {
         #expect(entries.last?["old"] == nil)
     }
 
+    @Test("the history of a group tells who has joined and who has left")
+    func groupHistory() throws {
+        let world = try World()
+        world.connect()
+        for group in ["groups", "kiosk"] {
+            try world.body(.groupSet, #"{"group":"\#(group)","priority":1,"devices":["till-1"]}"#)
+        }
+        try world.apply(mail, "group/kiosk", .config, #"{"values":{"a":"1"}}"#)
+        try world.body(.groupSet, #"{"group":"kiosk","add":["till-2"]}"#)
+        try world.body(.groupSet, #"{"group":"groups","devices":[]}"#)
+        try world.body(.groupDelete, #"{"group":"kiosk"}"#)
+        func changes(_ filter: String) throws -> [String] {
+            try (world.body(.history, filter)["history"]?.arrayValue ?? []).map { change in
+                [change["target"], change["aspect"], change["new"]].map { $0?.jsonText ?? "-" }.joined(separator: " ")
+                    .replacing("\"", with: "")
+            }
+        }
+        #expect(
+            try changes(#"{"target":"group/kiosk"}"#) == [
+                "group/kiosk config -", "group/kiosk meta -", "device/till-2 membership {groups:[]}",
+                "device/till-1 membership {groups:[]}", "device/till-2 membership {groups:[kiosk]}",
+                "group/kiosk config {values:{a:1}}", "device/till-1 membership {groups:[groups,kiosk]}",
+                "group/kiosk meta {priority:1}",
+            ])
+        #expect(
+            try changes(#"{"target":"group/groups"}"#) == [
+                "device/till-1 membership {groups:[kiosk]}", "device/till-1 membership {groups:[groups]}",
+                "group/groups meta {priority:1}",
+            ])
+        #expect(try changes(#"{"target":"group/kiosk","app":"com.example.mail"}"#).count == 2)
+    }
+
     @Test("a document beyond 64 KiB on the wire is refused, and nothing of the request happens")
     func tooLarge() throws {
         let world = try World()

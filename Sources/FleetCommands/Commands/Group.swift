@@ -22,7 +22,7 @@ struct GroupSet: AsyncParsableCommand {
 
     @Argument(help: "The group.", transform: { try GroupID(checking: $0) })
     var group: GroupID
-    @Option(parsing: .unconditional, help: "Who wins when a device is in several groups.")
+    @Option(parsing: .unconditional, help: "Who wins when a device is in several groups: \(Self.range).")
     var priority: Int64?
     @Option(help: ArgumentHelp("The members, all of them; \"\" for none.", valueName: "ids"))
     var devices: [String] = []
@@ -34,7 +34,12 @@ struct GroupSet: AsyncParsableCommand {
     @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
 
+    private static var range: String { "\(GroupMeta.priorities.lowerBound) to \(GroupMeta.priorities.upperBound)" }
+
     func validate() throws {
+        if let priority, !GroupMeta.priorities.contains(priority) {
+            throw ValidationError("--priority \(priority) is outside \(Self.range)")
+        }
         if !devices.isEmpty, !add.isEmpty || !remove.isEmpty {
             throw ValidationError("--devices names all members: --add and --remove cannot stand beside it")
         }

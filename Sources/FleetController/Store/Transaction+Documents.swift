@@ -217,7 +217,10 @@ extension FleetStore.Transaction {
             sql += " AND app = ?"
             arguments += [app.text]
         }
-        if let layer {
+        if case .group(let group)? = layer {
+            sql += " AND (target = ? OR \(Self.membershipChanges))"
+            arguments += [layer?.description, group.text, group.text]
+        } else if let layer {
             sql += " AND target = ?"
             arguments += [layer.description]
         }
@@ -229,6 +232,14 @@ extension FleetStore.Transaction {
     }
 
     // MARK: Columns
+
+    /// Which changes have let a device into a group, or taken it out. Binds the group's name twice.
+    private static let membershipChanges =
+        "app = '_device' AND aspect = 'membership' AND (\(names("old"))) <> (\(names("new")))"
+
+    private static func names(_ column: String) -> String {
+        "EXISTS (SELECT 1 FROM json_each(coalesce(\(column), '{}'), '$.groups') WHERE value = ?)"
+    }
 
     /// Binds a device's name twice.
     private static let readableByDevice =

@@ -140,6 +140,8 @@ extension DesiredDocument: JSONWritable {
 
 /// What is said about a group: among a device's groups the higher priority decides, then the smaller id.
 package struct GroupMeta: Hashable, Sendable, JSONCodable {
+    package static let priorities: ClosedRange<Int64> = -1_000_000...1_000_000
+
     package var priority: Int64
 
     package init(priority: Int64) { self.priority = priority }
@@ -147,7 +149,7 @@ package struct GroupMeta: Hashable, Sendable, JSONCodable {
     package init(from reader: inout JSONReader) throws {
         var priority: Int64?
         try reader.object { name, value in
-            if name == "priority" { priority = try value.integer(in: -1_000_000...1_000_000) }
+            if name == "priority" { priority = try value.integer(in: Self.priorities) }
         }
         self.priority = try required(priority, "priority")
     }

@@ -318,7 +318,7 @@ package struct GroupRequest: Hashable, Sendable, JSONCodable {
         try reader.object { name, value in
             switch name {
             case "group": group = try value.value()
-            case "priority": priority = try value.integer(in: -1_000_000...1_000_000)
+            case "priority": priority = try value.integer(in: GroupMeta.priorities)
             case "devices": devices = try value.values(limit: 20_000)
             case "add": add = try value.values(limit: 20_000)
             case "remove": remove = try value.values(limit: 20_000)

@@ -85,8 +85,8 @@ extension DesiredModel {
         var texts: [String: String?] = [:]
         for address in values.keys { if let name = Self.name(of: address) { texts[name] = values[address] } }
         for row in rows {
-            let (app, target) = (row["app"]?.stringValue, row["target"]?.stringValue)
-            if request.app.map({ $0.text != app }) ?? false || request.layer.map({ "\($0)" != target }) ?? false {
+            let isOfApp = request.app.map { $0.text == row["app"]?.stringValue } ?? true
+            if !isOfApp || !(request.layer.map { Self.isAbout($0, row) } ?? true) {
                 return "history tells of \(row.jsonText), for which nobody has asked"
             }
         }
@@ -106,6 +106,15 @@ extension DesiredModel {
             return request.app ?? app == app && request.layer ?? layer == layer && !revisions.contains(revision)
         }
         return missing.isEmpty ? nil : "history leaves out \(missing.keys.sorted())"
+    }
+
+    /// A change at its target, or of who is in the group.
+    private static func isAbout(_ layer: Layer, _ row: JSONValue) -> Bool {
+        guard case .group(let group) = layer, row["aspect"]?.stringValue == "membership" else {
+            return row["target"]?.stringValue == "\(layer)"
+        }
+        let names = ["old", "new"].map { row[$0]?["groups"]?.arrayValue?.contains(.string(group.text)) ?? false }
+        return names[0] != names[1]
     }
 
     private static func name(of address: Address) -> String? {
