@@ -100,14 +100,15 @@ struct ReportTests {
     func previousBoot() throws {
         var device = try TestDevice()
         #expect(device.core.previousBoot == 0)
-        let first = device.core.state.boot
+        let first = device.core.state
         try device.restart()
         try device.connect()
         let said = try #require(device.published.last { $0.address == .presence(.device(device.device)) })
         let presence = try Presence(json: said.payload, limit: Presence.maximumSize)
-        #expect(presence.previousBoot == first)
+        #expect(presence.previousBoot == first.boot)
         #expect(presence.will.previousBoot == nil)
-        #expect(presence.disk == first && presence.will.disk == nil, "the first start names the disk")
+        #expect(presence.disk == first.disk && presence.will.disk == nil, "the first start names the disk")
+        #expect(try presence.disk != TestDevice().core.state.disk, "also another one's at the same time")
     }
 
     @Test("a presence that somebody has cleared is said again, and not again and again to who clears it")

@@ -118,7 +118,7 @@ package struct DeviceCore: Sendable {
         try readDocuments()
         raiseMarks()
         self.state.boot = Self.boot(after: previousBoot, secret, at: now)
-        if state.disk == 0 { self.state.disk = self.state.boot }
+        if state.disk == 0 { self.state.disk = Self.diskName(secret) }
         self.state.running.observe(now)
         clockSavedAt = self.state.running.total
         delayPasscode()
@@ -137,6 +137,12 @@ package struct DeviceCore: Sendable {
         let digest = Digest(of: Array("\(secret) boot".utf8)).bytes
         let step = 1 + Int64(digest[0]) << 2 + Int64(digest[1] & 0b11)
         return max(previous + step, now.wall.milliseconds)
+    }
+
+    /// From 1 to 2⁵³ - 1.
+    private static func diskName(_ secret: RandomID) -> Int64 {
+        let number = Digest(of: Array("\(secret) disk".utf8)).bytes.prefix(7).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        return max(1, number & JSONValue.largestInteger)
     }
 
     /// Takes up the documents that an earlier run has found good.

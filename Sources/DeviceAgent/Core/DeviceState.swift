@@ -41,7 +41,7 @@ package struct DeviceState: Hashable, Sendable {
     package var owner: Owner?
     /// Names this start of the agent: later than all before it on this disk.
     package var boot: Int64 = 0
-    /// The boot of the first start on this disk; 0 before that. Of a disk of before this was kept, one of the first.
+    /// Names this disk, and all copies of it; 0 before the first start. Random, since at first starts clocks may stand alike.
     package var disk: Int64 = 0
     /// The newest trust document's wire form, when one newer than the enrolment's has come.
     package var trust: [UInt8]?

@@ -22,15 +22,15 @@ enum DeviceSchema {
                     """)
             try addSums(to: ["passcode"], db)
         }
-        // Of a disk that has been used before its name is one of a later start, which no other disk has either.
+        // One that has been used before is named by a start there. 0: it has no name yet.
         migrator.registerMigration("4 disk") { db in
             try db.execute(
                 sql: """
                     CREATE TABLE disk (
                         id INTEGER PRIMARY KEY CHECK (id = 1),
-                        first_boot INTEGER NOT NULL
+                        name INTEGER NOT NULL
                     ) STRICT;
-                    INSERT INTO disk (id, first_boot) SELECT 1, boot FROM device;
+                    INSERT INTO disk (id, name) SELECT 1, boot FROM device;
                     """)
             try addSums(to: ["disk"], db)
         }
@@ -65,7 +65,7 @@ enum DeviceSchema {
         ("app", "id", "id, record"),
         ("event", "boot, number", "boot, number, kind, device, app, wire"),
         ("passcode", "id", "id, hash, wrong"),
-        ("disk", "id", "id, first_boot"),
+        ("disk", "id", "id, name"),
     ]
 
     /// `row_sum(…)`: an FNV-1a hash, in which every single changed byte shows.

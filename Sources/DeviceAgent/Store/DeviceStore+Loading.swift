@@ -62,7 +62,7 @@ extension DeviceStore {
             state.contact = Contact(running: running, wall: Timestamp(milliseconds: wall))
         }
         state.highest = Revision(epoch: row["highest_epoch"], number: row["highest_revision"])
-        state.disk = try required(Int64.fetchOne(db, sql: "SELECT first_boot FROM disk"), "disk")
+        state.disk = try required(Int64.fetchOne(db, sql: "SELECT name FROM disk"), "disk")
         let passcode = try required(Row.fetchOne(db, sql: "SELECT hash, wrong FROM passcode"), "passcode")
         state.passcode = PasscodeRecord(
             hash: try (passcode["hash"] as String?).map { try CodeHash(json: Array($0.utf8), limit: .max) },

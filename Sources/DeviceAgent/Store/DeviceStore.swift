@@ -122,7 +122,7 @@ package struct DeviceStore: Sendable {
         case .started(let boot, let disk, let owner):
             try run(
                 "UPDATE device SET boot = ?, fleet = ?, device = ?", [boot, owner.fleet.text, owner.device.text])
-            try run("UPDATE disk SET first_boot = ?", [disk])
+            try run("UPDATE disk SET name = ?", [disk])
         case .trust(let wire): try run("UPDATE device SET trust = ?", [Data(wire)])
         case .groups(let groups): try run("UPDATE device SET groups = ?", [JSONList(groups).jsonText])
         case .clock(let running, let contact, let highest):

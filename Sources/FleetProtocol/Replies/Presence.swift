@@ -47,7 +47,7 @@ package struct Presence: Hashable, Sendable {
     /// That of the start before, 0 at the first; nil where it is not told. One that is older than what was heard of since is an
     /// image's.
     package var previousBoot: Int64?
-    /// Names the disk, and all copies of it: the boot of the first start there; nil where it is not told.
+    /// Names the disk, and all copies of it; nil where it is not told.
     package var disk: Int64?
     /// Random for each connection: an offline of another connection is an old will.
     package var connection: RandomID

@@ -41,7 +41,7 @@ CREATE TABLE passcode (
 , sum INTEGER) STRICT;
 CREATE TABLE disk (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    first_boot INTEGER NOT NULL
+    name INTEGER NOT NULL
 , sum INTEGER) STRICT;
 INSERT INTO grdb_migrations ("identifier") VALUES ('1');
 INSERT INTO grdb_migrations ("identifier") VALUES ('2 sums');
@@ -70,7 +70,7 @@ INSERT INTO event ("boot", "number", "kind", "device", "app", "wire", "sum") VAL
 INSERT INTO event ("boot", "number", "kind", "device", "app", "wire", "sum") VALUES (1800000000000, 3, 'event', 'till-1', 'com.example.notes', X'7B2276223A312C22646576696365223A2274696C6C2D31222C22617070223A22636F6D2E6578616D706C652E6E6F746573222C22696E6361726E6174696F6E223A312C22626F6F74223A313830303030303030303030302C226E756D626572223A332C226F6C64657374223A332C226174223A22323032372D30312D31355430383A30303A30312E3030305A222C226576656E74223A227265616479227D', 2888104528563982241);
 INSERT INTO event ("boot", "number", "kind", "device", "app", "wire", "sum") VALUES (1800000000000, 4, 'event', 'till-1', 'com.example.notes', X'7B2276223A312C22646576696365223A2274696C6C2D31222C22617070223A22636F6D2E6578616D706C652E6E6F746573222C22696E6361726E6174696F6E223A312C22626F6F74223A313830303030303030303030302C226E756D626572223A342C226F6C64657374223A342C226174223A22323032372D30312D31355430383A30303A30312E3030305A222C226576656E74223A227769706564222C226D657373616765223A22706F6C696379227D', 7532609140461433884);
 INSERT INTO passcode ("id", "hash", "wrong", "sum") VALUES (1, '{"scrypt":{"n":2,"r":1,"p":1,"salt":"AQEBAQEBAQE","hash":"oftOcDqe8fpJNoAXIf8oWpeshTMIVmdEEuBUiSr-aXI"}}', 1, 7700161402565162673);
-INSERT INTO disk ("id", "first_boot", "sum") VALUES (1, 1800000000000, -8800280353587664568);
+INSERT INTO disk ("id", "name", "sum") VALUES (1, 1800000000000, -8800280353587664568);
 CREATE TRIGGER device_added AFTER INSERT ON device
 BEGIN UPDATE device SET sum = row_sum(id, fleet, device, boot, trust, groups, running, uptime, boot_id, contact_running, contact_wall, highest_epoch, highest_revision) WHERE id = NEW.id; END;
 CREATE TRIGGER device_changed AFTER UPDATE OF id, fleet, device, boot, trust, groups, running, uptime, boot_id, contact_running, contact_wall, highest_epoch, highest_revision ON device
@@ -96,7 +96,7 @@ BEGIN UPDATE passcode SET sum = row_sum(id, hash, wrong) WHERE id = NEW.id; END;
 CREATE TRIGGER passcode_changed AFTER UPDATE OF id, hash, wrong ON passcode
 BEGIN UPDATE passcode SET sum = row_sum(id, hash, wrong) WHERE id = NEW.id; END;
 CREATE TRIGGER disk_added AFTER INSERT ON disk
-BEGIN UPDATE disk SET sum = row_sum(id, first_boot) WHERE id = NEW.id; END;
-CREATE TRIGGER disk_changed AFTER UPDATE OF id, first_boot ON disk
-BEGIN UPDATE disk SET sum = row_sum(id, first_boot) WHERE id = NEW.id; END;
+BEGIN UPDATE disk SET sum = row_sum(id, name) WHERE id = NEW.id; END;
+CREATE TRIGGER disk_changed AFTER UPDATE OF id, name ON disk
+BEGIN UPDATE disk SET sum = row_sum(id, name) WHERE id = NEW.id; END;
 COMMIT;
