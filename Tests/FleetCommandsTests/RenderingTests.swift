@@ -159,18 +159,18 @@ struct RenderingTests {
         var done = try progress(3, 0, due: 0)
         done.follow(waiting)
         #expect(done.isConverged)
-        func leaving(_ isOfRemoved: Bool) throws -> Progress {
+        func leaving(_ place: String?) throws -> Progress {
             let text = """
                 {"rows":[{"app":"a","policy":"auth","counts":{"applied":1},"offline":0,"retirement":{"confirmed":2}}],
-                "waiting":[],"otherDisks":[{"device":"d","app":"a"\(isOfRemoved ? #","removed":true"# : "")}]}
+                "waiting":[],"otherDisks":[{"device":"d","app":"a"\(place.map { ",\"\($0)\":true" } ?? "")}]}
                 """
             return try Progress(joining: [ProgressAnswer(json: Array(text.utf8), limit: 4_096)])
         }
-        let elsewhere = try leaving(false)
+        let elsewhere = try leaving(nil)
         #expect(elsewhere.isSettled && !elsewhere.isConverged)
         #expect(elsewhere.shortfall(within: "30s")?.hasSuffix("until they are enrolled once more:\n  d a") == true)
         // Whom the answer names is not counted twice.
-        var removed = try leaving(true)
+        var removed = try leaving("removed")
         removed.follow(waiting)
         #expect(
             removed.shortfall(within: "30s") == """
@@ -178,6 +178,12 @@ struct RenderingTests {
                 anew, without them:
                   d a
                 """)
+        // One of which there is a copy is counted all the same.
+        var copied = try leaving("copied")
+        copied.follow(waiting)
+        #expect(copied.departed.values.sorted() == [1], "who has left is another")
+        #expect(copied.isSettled && !copied.isConverged)
+        #expect(copied.shortfall(within: "30s")?.contains("of which a copy was heard") == true)
         let nobody = try progress(0, 0, due: 0)
         #expect(nobody.isSettled && !nobody.isConverged)
         let shortfall = nobody.shortfall(within: "30s") ?? ""

@@ -436,7 +436,7 @@ struct StatusTests {
         #expect(try world.store.onlineDevices() == [till])
         // Behind the presence of the next start nothing of the one before may come.
         world.online(till, boot: 1, connection: .random())
-        #expect(try warnings()?.arrayValue?.count == 1)
+        #expect(try warnings()?.arrayValue?.count == 2, "of the copy, and of the keys there")
     }
 
     @Test("a whole status comes out as it came in")

@@ -143,7 +143,7 @@ struct DeviceRemove: AsyncParsableCommand {
 }
 
 extension Controller {
-    /// The apps whose keys a device has, as far as it has said, or may have on an earlier disk.
+    /// The apps whose keys a device has, as far as it has said, or may have on an earlier disk or a copy.
     func appsWithKeys(on device: DeviceID) async throws -> [String] {
         let present = try await list(.apps, ListRequest(device: device))
             .filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }

@@ -24,7 +24,8 @@ struct Progress {
         departed = earlier.departed
         for (app, before) in earlier.retired {
             let now = retired.first { $0.app == app }?.counts ?? RetirementCounts()
-            let named = Set(answer.otherDisks).subtracting(earlier.answer.otherDisks).count { $0.app == app }
+            let named = Set(answer.otherDisks).subtracting(earlier.answer.otherDisks)
+                .count { $0.app == app && $0.place != .copied }
             let left =
                 before.outstanding - now.outstanding - max(0, now.confirmed - before.confirmed) - Int64(named)
             if left > 0 { departed[app, default: 0] += left }
@@ -82,20 +83,10 @@ struct Progress {
                 "\(count) device\(count == 1 ? "" : "s") left the count, and may not have destroyed the keys of \(app): with another"
                     + " policy, or removed by a controller of before")
         }
-        func list(_ left: [ProgressAnswer.OtherDisk]) -> String {
-            left.prefix(Self.named).map { "\n  \($0.device) \($0.app)" }.joined()
-        }
-        let removed = answer.otherDisks.filter(\.isOfRemoved)
-        if !removed.isEmpty {
-            parts.append(
-                "devices were removed since, and had not said that the keys are destroyed; `fleetctl apply --again` begins"
-                    + " anew, without them:\(list(removed))")
-        }
-        let elsewhere = answer.otherDisks.filter { !$0.isOfRemoved }
-        if !elsewhere.isEmpty {
-            parts.append(
-                "on devices that came back on another disk the keys may be on the one before; `fleetctl get devices` says so"
-                    + " until they are enrolled once more:\(list(elsewhere))")
+        for place in [ProgressAnswer.OtherDisk.Place.removed, .earlier, .copied] {
+            let left = answer.otherDisks.filter { $0.place == place }
+            let names = left.prefix(Self.named).map { "\n  \($0.device) \($0.app)" }.joined()
+            if !left.isEmpty { parts.append("\(place.explanation):\(names)") }
         }
         if !others.isEmpty {
             let apps = Set(others.map(\.app)).sorted().map { "\n  fleetctl get apps --app \($0)" }.joined()
@@ -175,5 +166,21 @@ extension RetirementCounts {
     /// What shows who has not confirmed.
     static func outstandingCommand(for app: AppID) -> String {
         "fleetctl get apps --app \(app) --retirement outstanding"
+    }
+}
+
+extension ProgressAnswer.OtherDisk.Place {
+    fileprivate var explanation: String {
+        switch self {
+        case .removed:
+            "devices were removed since, and had not said that the keys are destroyed; `fleetctl apply --again` begins anew,"
+                + " without them"
+        case .earlier:
+            "on devices that came back on another disk the keys may be on the one before; `fleetctl get devices` says so until"
+                + " they are enrolled once more"
+        case .copied:
+            "on devices of which a copy was heard, or an older state, the keys may be on the other disk, whatever they say;"
+                + " `fleetctl get devices` says so until they are enrolled once more"
+        }
     }
 }

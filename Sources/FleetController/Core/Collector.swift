@@ -125,7 +125,7 @@ struct Collector {
         // A copy's, where the later start has announced itself. Its status alone may have overtaken what waited at the
         // broker to be acknowledged.
         if goesBack, device.agent != nil {
-            warn(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
+            warnOfCopy(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
         }
         try checkBranch(presence, &device)
         advance(&device, presence.incarnation, presence.boot)
@@ -157,7 +157,7 @@ struct Collector {
         let heard = [device.boot, device.announced].filter { $0 < presence.boot }.max() ?? 0
         let last = max(try transaction.lastBoot(of: device, before: presence.boot), heard)
         guard previous < last else { return }
-        warn(&device, DeviceWarning.wentOn(from: previous, past: last))
+        warnOfCopy(&device, DeviceWarning.wentOn(from: previous, past: last))
     }
 
     private mutating func noteOffline(_ presence: Presence, _ device: inout DeviceRow, isRetained: Bool) {
@@ -249,7 +249,7 @@ struct Collector {
         if !isRetained {
             if isBefore(status.order.incarnation, status.order.boot, device) {
                 // A copy's: it says nothing of who is there, but may be all that is known of this app.
-                warn(&device, DeviceWarning.backwards(status.order.incarnation, status.order.boot, device))
+                warnOfCopy(&device, DeviceWarning.backwards(status.order.incarnation, status.order.boot, device))
             } else {
                 heard(&device)
             }
@@ -347,6 +347,7 @@ struct Collector {
         guard !isBefore(incarnation, boot, device) else { return }
         if incarnation > device.incarnation {
             device.warning = nil
+            device.isCopied = false
             device.announced = 0
         }
         if (incarnation, boot) > (device.incarnation, device.boot) { device.agent = nil }
@@ -356,7 +357,8 @@ struct Collector {
         if device.enrolled.map({ incarnation > $0 }) ?? true { needsEnrolments = true }
     }
 
-    private mutating func warn(_ device: inout DeviceRow, _ text: String) {
+    private mutating func warnOfCopy(_ device: inout DeviceRow, _ text: String) {
+        device.isCopied = true
         guard device.warning != text else { return }
         device.warning = text
         notices.append(Notice(device: device.name, text: text))

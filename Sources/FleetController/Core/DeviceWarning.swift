@@ -28,6 +28,11 @@ enum DeviceWarning {
         "came back on another disk: the keys of \(named(apps.map(\.text))) may be on the one before"
     }
 
+    /// The same, where two have one disk.
+    static func keysOnCopies(of apps: [AppID]) -> String {
+        "the keys of \(named(apps.map(\.text))) may be on a copy of its disk, whatever it says of them"
+    }
+
     /// How many there are, and the first of them.
     static func named(_ apps: [String]) -> String {
         let names = apps.prefix(5).joined(separator: ", ") + (apps.count > 5 ? "…" : "")

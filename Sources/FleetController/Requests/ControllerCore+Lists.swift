@@ -97,9 +97,13 @@ extension ControllerCore {
             { try transaction.devices(named: request.device, after: $0, limit: 200) }, key: { $0.name.text }
         ) { device in
             let state = device.connectivity(in: session)
-            let left = try transaction.leftKeys(of: device.name)
+            let (left, copied) = try (
+                transaction.keysOnEarlierDisks(of: device.name), transaction.keysOnCopies(of: device.name)
+            )
+            let apps = Set(left + copied).sorted()
             var warnings = device.warning.map { [$0] } ?? []
             if !left.isEmpty { warnings.append(DeviceWarning.leftKeys(of: left)) }
+            if !copied.isEmpty { warnings.append(DeviceWarning.keysOnCopies(of: copied)) }
             warnings += try transaction.gaps(of: device)
             return JSONValue.object([
                 "device": .string(device.name.text), "state": .string(state.rawValue),
@@ -110,7 +114,7 @@ extension ControllerCore {
                 "groups": .array(try transaction.groups(of: device.name).map { .string($0.text) }),
                 "apps": .integer(try transaction.appCount(of: device)),
                 "warnings": .array(warnings.map(JSONValue.string)),
-                "leftKeys": left.isEmpty ? nil : .array(left.map { .string($0.text) }),
+                "leftKeys": apps.isEmpty ? nil : .array(apps.map { .string($0.text) }),
             ])
         }
     }

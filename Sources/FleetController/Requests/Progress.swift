@@ -75,23 +75,22 @@ struct Progress {
         }
     }
 
-    /// Of a device that is there until it is enrolled once more; of one that was removed behind the retirement.
+    /// Of a device that is there, until it is enrolled once more; of one that was removed behind the retirement.
     private mutating func addLeftKeys(
         of app: AppID, _ retiring: [Layer: Revision], _ transaction: FleetStore.Transaction
     ) throws {
         for left in try transaction.leftKeys(of: app) where answer.otherDisks.count < Self.named {
             let isMeant = try retiring.contains { layer, change in
-                if left.groupsOfRemoved != nil, left.latest < change { return false }
+                if case .removed(_, let latest) = left.place, latest < change { return false }
                 switch layer {
                 case .all: return true
                 case .device(let device): return device == left.device
                 case .group(let group):
-                    return try left.groupsOfRemoved?.contains(group)
-                        ?? transaction.groups(of: left.device).contains(group)
+                    if case .removed(let groups, _) = left.place { return groups.contains(group) }
+                    return try transaction.groups(of: left.device).contains(group)
                 }
             }
-            let meant = ProgressAnswer.OtherDisk(
-                device: left.device, app: app, isOfRemoved: left.groupsOfRemoved != nil)
+            let meant = ProgressAnswer.OtherDisk(device: left.device, app: app, place: .init(left.place))
             if isMeant, !answer.otherDisks.contains(meant) { answer.otherDisks.append(meant) }
         }
     }
@@ -185,5 +184,16 @@ struct Progress {
             retirement: policy == .auth ? tally.askedRetirement(of: row) : nil,
             isOnline: device.connectivity(in: session) == .online)
         if room(for: Kind(missing)) > 0 { answer.waiting.append(missing) }
+    }
+}
+
+extension ProgressAnswer.OtherDisk.Place {
+    fileprivate init(_ place: FleetStore.Transaction.LeftKeys.Place) {
+        self =
+            switch place {
+            case .earlierDisk: .earlier
+            case .copy: .copied
+            case .removed: .removed
+            }
     }
 }

@@ -22,6 +22,9 @@ struct DeviceRow: Hashable, Sendable {
     var warning: String?
     /// Names the disk of which its last presence was, as far as that has told.
     var disk: Int64?
+    /// Whether a copy of its disk was heard, or an older state of it, in this incarnation: what one of them has destroyed, the
+    /// other may have.
+    var isCopied = false
 
     /// Whether it was online when it was last heard of, in whatever session.
     var wasOnline: Bool { state > Connectivity.offlineState }

@@ -113,8 +113,10 @@ extension FleetStore {
         }
     }
 
-    /// The apps whose keys may be on an earlier disk of a device, by what operators are told.
-    package func leftKeys(of device: DeviceID) throws -> [AppID] { try transaction { try $0.leftKeys(of: device) } }
+    /// The apps whose keys may be on an earlier disk of a device, or on a copy of its disk, by what operators are told.
+    package func leftKeys(of device: DeviceID) throws -> [AppID] {
+        try transaction { Set(try $0.keysOnEarlierDisks(of: device) + $0.keysOnCopies(of: device)).sorted() }
+    }
 
     package func groups(of device: DeviceID) throws -> [GroupID] { try transaction { try $0.groups(of: device) } }
 

@@ -51,6 +51,9 @@ enum Schema {
         for row in try Row.fetchAll(db, sql: "SELECT id, name, incarnation, warning FROM devices WHERE warning NOTNULL")
         {
             let warning: String = row[3]
+            if warning.hasSuffix("a cloned or restored image") {
+                try db.execute(sql: "UPDATE devices SET copied = 1 WHERE id = ?", arguments: [row[0] as Int64])
+            }
             guard warning.hasPrefix(told), let list = warning.split(separator: "(").last?.prefix(while: { $0 != ")" })
             else { continue }
             let named = list.hasSuffix("…") ? apps : list.split(separator: ", ").map(String.init)
@@ -81,8 +84,11 @@ enum Schema {
             PRIMARY KEY (app, device, incarnation)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX left_keys_by_device ON left_keys (device);
-        -- Which disk the last presence was of, by the boot of the first start there; NULL where that was not told.
+        -- The name of the disk that the last presence was of; NULL where that was not told.
         ALTER TABLE devices ADD COLUMN disk INTEGER;
+        -- Whether a copy of the disk was heard, or an older state of it, in the present incarnation.
+        ALTER TABLE devices ADD COLUMN copied INTEGER NOT NULL DEFAULT 0 CHECK (copied IN (0, 1));
+        CREATE INDEX copied_devices ON devices (name) WHERE copied = 1;
         """
 
     private static let desired = """

@@ -3,7 +3,8 @@ import GRDB
 
 extension FleetStore.Transaction {
     private static let selectDevice =
-        "SELECT id, name, enrolled, incarnation, boot, announced, state, connection, since, agent, warning, disk FROM devices"
+        "SELECT id, name, enrolled, incarnation, boot, announced, state, connection, since, agent, warning, disk,"
+        + " copied FROM devices"
 
     func device(_ name: DeviceID) throws -> DeviceRow? {
         if let known = cache.devices[name] { return known }
@@ -30,12 +31,12 @@ extension FleetStore.Transaction {
         try run(
             """
             UPDATE devices SET enrolled = ?, incarnation = ?, boot = ?, announced = ?, state = ?, connection = ?, since = ?,
-                agent = ?, warning = ?, disk = ? WHERE id = ?
+                agent = ?, warning = ?, disk = ?, copied = ? WHERE id = ?
             """,
             [
                 device.enrolled, device.incarnation, device.boot, device.announced, device.state,
                 device.connection?.text, device.since?.milliseconds, device.agent, device.warning, device.disk,
-                device.id,
+                device.isCopied, device.id,
             ])
         cache.devices[device.name] = device
     }
@@ -70,11 +71,11 @@ extension FleetStore.Transaction {
         }
     }
 
-    /// How many devices ``DeviceRow/warning``, ``leftKeys(of:)`` or ``gaps(of:)`` speak of.
+    /// How many devices ``DeviceRow/warning``, ``keysOnEarlierDisks(of:)``, ``keysOnCopies(of:)`` or ``gaps(of:)`` speak of.
     func warnedDeviceCount() throws -> Int64 {
         try number(
             """
-            SELECT count(*) FROM devices WHERE warning IS NOT NULL OR id IN (SELECT device FROM gaps)
+            SELECT count(*) FROM devices WHERE warning IS NOT NULL OR copied = 1 OR id IN (SELECT device FROM gaps)
             OR name IN (SELECT device FROM left_keys WHERE removed_groups IS NULL)
             """) ?? 0
     }
@@ -102,6 +103,6 @@ extension FleetStore.Transaction {
             id: row[0], name: name, enrolled: row[2], incarnation: row[3], boot: row[4], announced: row[5],
             state: row[6], connection: (row[7] as String?).flatMap { RandomID($0) },
             since: (row[8] as Int64?).map { Timestamp(milliseconds: $0) }, agent: row[9], warning: row[10],
-            disk: row[11])
+            disk: row[11], isCopied: row[12])
     }
 }

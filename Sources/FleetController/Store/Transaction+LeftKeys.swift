@@ -6,10 +6,16 @@ extension FleetStore.Transaction {
     /// Where keys of an app were left.
     struct LeftKeys {
         let device: DeviceID
-        /// The groups that the device had when it was removed; nil where it is there, and they are on an earlier disk of it.
-        let groupsOfRemoved: Set<GroupID>?
-        /// The newest change when they were left.
-        let latest: Revision
+        let place: Place
+
+        enum Place: Hashable {
+            /// The device is there, and they may be on an earlier disk of it.
+            case earlierDisk
+            /// The device is there, and they may be on a copy of its disk.
+            case copy
+            /// The device was removed, and then had these groups; `latest` was the newest change.
+            case removed(groups: Set<GroupID>, latest: Revision)
+        }
     }
 
     /// Notes the keys that a device had on an earlier disk, as far as `presence` is of another one: all of them where that is
@@ -56,17 +62,18 @@ extension FleetStore.Transaction {
     func noteKeysOfRemoved(_ device: DeviceRow, in fleet: FleetID, at time: Timestamp) throws -> [AppID] {
         let groups = try groups(of: device.name).map(\.text).joined(separator: " ")
         let present = try appsWithKeys(on: device, in: fleet, before: .max)
-        let left = try leftKeys(of: device.name)
+        let copied = try keysOnCopies(of: device.name)
+        let left = try keysOnEarlierDisks(of: device.name)
         let latest = try latest()
         try run(
             """
             UPDATE left_keys SET at = ?, epoch = ?, revision = ?, removed_groups = ?
             WHERE device = ? AND removed_groups IS NULL
             """, [time.milliseconds, latest.epoch, latest.number, groups, device.name.text])
-        for app in present {
+        for app in Set(present + copied).sorted() {
             _ = try leave(app, device.name, device.lastIncarnation, disk: device.disk, groups: groups, at: time)
         }
-        return Set(present + left).sorted()
+        return Set(present + copied + left).sorted()
     }
 
     private func leave(
@@ -93,22 +100,34 @@ extension FleetStore.Transaction {
     }
 
     /// The apps whose keys may be on an earlier disk of a device that is there.
-    func leftKeys(of device: DeviceID) throws -> [AppID] {
+    func keysOnEarlierDisks(of device: DeviceID) throws -> [AppID] {
         try rows(
             "SELECT DISTINCT app FROM left_keys WHERE device = ? AND removed_groups IS NULL ORDER BY app", [device.text]
         ).compactMap { AppID($0[0] as String) }
     }
 
+    /// The apps whose keys may be on a copy of the disk of a device that is there.
+    func keysOnCopies(of name: DeviceID) throws -> [AppID] {
+        guard let device = try device(name), device.isCopied else { return [] }
+        return try apps(of: device)
+    }
+
     /// In the order of the devices' names.
     func leftKeys(of app: AppID) throws -> [LeftKeys] {
         try rows(
-            "SELECT device, removed_groups, epoch, revision FROM left_keys WHERE app = ? ORDER BY device", [app.text]
+            """
+            SELECT device, removed_groups, epoch, revision, 0 FROM left_keys WHERE app = ?1
+            UNION ALL
+            SELECT devices.name, NULL, 0, 0, 1 FROM devices JOIN apps ON apps.name = ?1
+            WHERE devices.copied = 1 AND EXISTS (SELECT 1 FROM device_apps WHERE id = devices.id << 16 | apps.id)
+            ORDER BY 1, 5
+            """, [app.text]
         ).compactMap { row in
             DeviceID(row[0] as String).map { device in
-                LeftKeys(
-                    device: device,
-                    groupsOfRemoved: (row[1] as String?).map { Set($0.split(separator: " ").compactMap(GroupID.init)) },
-                    latest: Revision(epoch: row[2], number: row[3]))
+                let groups = (row[1] as String?).map { Set($0.split(separator: " ").compactMap(GroupID.init)) }
+                let latest = Revision(epoch: row[2], number: row[3])
+                let place: LeftKeys.Place = row[4] ? .copy : .earlierDisk
+                return LeftKeys(device: device, place: groups.map { .removed(groups: $0, latest: latest) } ?? place)
             }
         }
     }

@@ -4,7 +4,7 @@ package struct ProgressAnswer: Hashable, Sendable {
     package var rows: [StatusRow]
     /// Some of those that are still to come, who is there first.
     package var waiting: [Waiting]
-    /// Devices that were to retire an app, and may have left its keys: on an earlier disk, or since they were removed.
+    /// Devices that were to retire an app, whose keys may be elsewhere than where they have looked.
     package var otherDisks: [OtherDisk]
     package var superseded: [Superseded]
 
@@ -39,17 +39,25 @@ package struct ProgressAnswer: Hashable, Sendable {
         }
     }
 
-    /// One that counts as it is now, and of whose earlier disk nobody can say anything any more, or one that is counted no more.
+    /// A disk of which nobody can say whether the keys are gone.
     package struct OtherDisk: Hashable, Sendable {
         package let device: DeviceID
         package let app: AppID
-        /// It was removed behind the retirement, and had not said that the keys are destroyed.
-        package let isOfRemoved: Bool
+        package let place: Place
 
-        package init(device: DeviceID, app: AppID, isOfRemoved: Bool) {
+        package enum Place: Hashable, Sendable {
+            /// The device is counted as it is now, and had another disk before.
+            case earlier
+            /// A copy of the disk was heard, or an older state of it: the device is counted by what one of them says.
+            case copied
+            /// The device was removed behind the retirement, and had not said that the keys are destroyed.
+            case removed
+        }
+
+        package init(device: DeviceID, app: AppID, place: Place) {
             self.device = device
             self.app = app
-            self.isOfRemoved = isOfRemoved
+            self.place = place
         }
     }
 
@@ -141,24 +149,24 @@ extension ProgressAnswer.OtherDisk: JSONCodable {
     package init(from reader: inout JSONReader) throws {
         var device: DeviceID?
         var app: AppID?
-        var isOfRemoved = false
+        var place = Place.earlier
         try reader.object { name, value in
             switch name {
             case "device": device = try value.value()
             case "app": app = try value.value()
-            case "removed": isOfRemoved = try value.bool()
+            case "removed": if try value.bool() { place = .removed }
+            case "copied": if try value.bool() { place = .copied }
             default: break
             }
         }
-        self.init(
-            device: try required(device, "device"), app: try required(app, "app"), isOfRemoved: isOfRemoved)
+        self.init(device: try required(device, "device"), app: try required(app, "app"), place: place)
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("device", device)
             writer.member("app", app)
-            if isOfRemoved { writer.member("removed", true) }
+            if place != .earlier { writer.member(place == .removed ? "removed" : "copied", true) }
         }
     }
 }

@@ -87,13 +87,31 @@ struct FleetMigrationTests {
             }
             let store = try FleetStore(path: path)
             try store.transaction { transaction in
-                #expect(try transaction.leftKeys(of: till) == [mail])
-                #expect(try transaction.leftKeys(of: till2).contains(mail), "it may be one of those that are not named")
+                #expect(try transaction.keysOnEarlierDisks(of: till) == [mail])
+                #expect(
+                    try transaction.keysOnEarlierDisks(of: till2).contains(mail),
+                    "it may be one of those that are not named")
                 let left = try transaction.leftKeys(of: mail)
-                #expect(left.map(\.groupsOfRemoved) == [nil, nil])
+                #expect(left.map(\.place) == [.earlierDisk, .earlierDisk])
                 #expect(try transaction.device(till)?.warning == nil)
                 #expect(try transaction.warnedDeviceCount() == 2)
             }
+        }
+    }
+
+    @Test("a device of which a copy was warned of is still one of two")
+    func copied() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            try Self.fixtures.make(7, at: path)
+            try DatabaseQueue(path: path).write {
+                let text = "goes on from boot 4, where 6 was the last: a cloned or restored image"
+                try $0.execute(sql: "UPDATE devices SET warning = ? WHERE name = 'till-2'", arguments: [text])
+            }
+            let store = try FleetStore(path: path)
+            #expect(try store.leftKeys(of: till) == [])
+            #expect(try store.leftKeys(of: till2).contains(mail))
+            #expect(try store.device(till2)?.warning != nil)
         }
     }
 

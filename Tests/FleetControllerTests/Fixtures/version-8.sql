@@ -57,7 +57,7 @@ CREATE TABLE devices (
     since INTEGER,
     agent TEXT,
     warning TEXT
-, announced INTEGER NOT NULL DEFAULT 0, disk INTEGER) STRICT;
+, announced INTEGER NOT NULL DEFAULT 0, disk INTEGER, copied INTEGER NOT NULL DEFAULT 0 CHECK (copied IN (0, 1))) STRICT;
 CREATE TABLE removed_devices (
     name TEXT NOT NULL PRIMARY KEY,
     at INTEGER NOT NULL
@@ -175,8 +175,8 @@ INSERT INTO history ("revision", "epoch", "at", "changed_by", "why", "target", "
 INSERT INTO groups ("name", "priority") VALUES ('kiosk', 5);
 INSERT INTO members ("device", "group") VALUES ('till-1', 'kiosk');
 INSERT INTO members ("device", "group") VALUES ('till-2', 'kiosk');
-INSERT INTO devices ("id", "name", "enrolled", "incarnation", "boot", "state", "connection", "since", "agent", "warning", "announced", "disk") VALUES (1, 'till-1', NULL, 1, 1, 2, '8f47d4c4-016d-49b4-85a7-07bf20bd5099', 1790000000000, '1.0', NULL, 1, NULL);
-INSERT INTO devices ("id", "name", "enrolled", "incarnation", "boot", "state", "connection", "since", "agent", "warning", "announced", "disk") VALUES (2, 'till-2', NULL, 1, 1, 1, '24e32201-490e-4b7e-a545-0208876b4db1', 1790000000000, '1.0', NULL, 1, NULL);
+INSERT INTO devices ("id", "name", "enrolled", "incarnation", "boot", "state", "connection", "since", "agent", "warning", "announced", "disk", "copied") VALUES (1, 'till-1', NULL, 1, 1, 2, '8f47d4c4-016d-49b4-85a7-07bf20bd5099', 1790000000000, '1.0', NULL, 1, NULL, 0);
+INSERT INTO devices ("id", "name", "enrolled", "incarnation", "boot", "state", "connection", "since", "agent", "warning", "announced", "disk", "copied") VALUES (2, 'till-2', NULL, 1, 1, 1, '24e32201-490e-4b7e-a545-0208876b4db1', 1790000000000, '1.0', NULL, 1, NULL, 0);
 INSERT INTO apps ("id", "name") VALUES (1, 'com.example.mail');
 INSERT INTO shapes ("id", "app", "key") VALUES (1, 1, X'2D203020302030206170706C6965640A67726F75702F6B696F736B203520352035206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A');
 INSERT INTO shapes ("id", "app", "key") VALUES (2, 1, X'2D203020302030206170706C6965640A67726F75702F6B696F736B2035202D2035206572726F720A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A2D203020302030206170706C6965640A');
@@ -252,4 +252,5 @@ END;
 CREATE INDEX events_by_time
 ON events (stored_at, device, incarnation, boot, number, kind, app);
 CREATE INDEX left_keys_by_device ON left_keys (device);
+CREATE INDEX copied_devices ON devices (name) WHERE copied = 1;
 COMMIT;
