@@ -106,6 +106,11 @@ extension Machine {
 
     /// Nothing says that keys are gone, or there, before they are.
     private func checkErased(_ app: AppRecord) {
+        if app.hasKeys == (app.authState == .retired) {
+            world.fail(
+                .erased, "\(name)/\(app.id): it is \(app.authState), and its keys are \(app.hasKeys ? "there" : "gone")"
+            )
+        }
         if app.hasKeys != (disk.keys[app.id] != nil) {
             world.fail(
                 .erased, "\(name)/\(app.id): its keys are stored as \(app.hasKeys ? "there" : "gone") before that is so"
