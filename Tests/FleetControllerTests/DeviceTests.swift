@@ -1242,6 +1242,24 @@ struct DeviceTests {
         }
     }
 
+    @Test("also where nobody had told of the disk before: then the presence says whether it is the first start there")
+    func statusBeforeFirstPresence() throws {
+        for isFirst in [true, false] {
+            let world = try World()
+            world.connect()
+            for app in [mail, notes] { world.report(.fresh(till, app, boot: 500, at: world.now)) }
+            var status = Status.fresh(till, mail, boot: 800, at: world.now)
+            status.order.incarnation = 2
+            world.report(status)
+            let apps = [mail, notes].map { Presence.App(id: $0, sdk: "1", implements: [], reported: nil) }
+            world.online(till, incarnation: 2, boot: 800, after: isFirst ? 0 : 500, disk: 9, apps: apps)
+            #expect(try world.store.leftKeys(of: till) == (isFirst ? [mail, notes] : []))
+            // What has been decided is not decided anew.
+            world.online(till, incarnation: 2, boot: 900, after: 800, disk: 9, apps: apps)
+            #expect(try world.store.leftKeys(of: till) == (isFirst ? [mail, notes] : []))
+        }
+    }
+
     @Test("of a removed device that had not destroyed the keys whoever waits is told, if it was to")
     func removedUnconfirmed() throws {
         let world = try World()

@@ -412,8 +412,10 @@ struct StatusTests {
         world.report(Status.fresh(till, notes, boot: 4, at: world.now))
         #expect(try world.store.statuses(in: World.fleetID).count == 2)
         newer.order.incarnation = 2
-        newer.order.boot = 1
+        newer.order.boot = 6
         world.report(newer)
+        let apps = [mail, notes].map { Presence.App(id: $0, sdk: "1", implements: [], reported: nil) }
+        world.online(till, incarnation: 2, boot: 6, after: 5, apps: apps)
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["warnings"] == [])
     }
 

@@ -71,7 +71,7 @@ enum Schema {
     private static let leftKeys = """
         -- Keys of which nobody can say any more whether they are gone: of a device that came as that incarnation on another
         -- disk, or was removed as that, and then had these groups (their names, with spaces between). They are on that disk,
-        -- where it is known; epoch and revision are the newest of that time.
+        -- where it is known (0: a status told of it, and the presence is to come); epoch and revision are the newest of that time.
         CREATE TABLE left_keys (
             app TEXT NOT NULL,
             device TEXT NOT NULL,

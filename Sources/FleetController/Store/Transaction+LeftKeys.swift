@@ -3,6 +3,9 @@ import GRDB
 
 /// Keys of which nobody can say any more whether they are gone.
 extension FleetStore.Transaction {
+    /// As `left_keys.disk`: whether they are on another disk at all, the next presence tells.
+    private static let undecided: Int64 = 0
+
     /// Where keys of an app were left.
     struct LeftKeys {
         let device: DeviceID
@@ -37,24 +40,40 @@ extension FleetStore.Transaction {
             DELETE FROM left_keys WHERE device = ?
             AND (incarnation < ? AND (removed_groups IS NULL OR disk IS NULL) OR disk = ?)
             """, [device.name.text, presence.incarnation, presence.disk])
-        let before = isOther ? Int64.max : presence.incarnation
-        guard try !apps(of: device, before: before).isEmpty else { return [] }
         let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
         let present = isOther || isFirst ? [] : Set(presence.apps.map(\.id))
-        return try appsWithKeys(on: device, in: fleet, before: before)
+        let undecided = try decide(device.name, presence.incarnation, staying: present)
+        let before = isOther ? Int64.max : presence.incarnation
+        guard try !apps(of: device, before: before).isEmpty else { return undecided }
+        return try undecided
+            + appsWithKeys(on: device, in: fleet, before: before)
             .filter { !present.contains($0) }
             .filter { try leave($0, device.name, presence.incarnation, disk: known, groups: nil, at: time) }
     }
 
+    /// Whether keys of apps whose statuses came first are elsewhere, is known with the presence. Answers of which they are.
+    private func decide(_ device: DeviceID, _ incarnation: Int64, staying: Set<AppID>) throws -> [AppID] {
+        let key: StatementArguments = [device.text, incarnation, Self.undecided]
+        let apps = try rows("SELECT app FROM left_keys WHERE device = ? AND incarnation = ? AND disk = ?", key)
+            .compactMap { AppID($0[0] as String) }
+        for app in apps where staying.contains(app) {
+            try run(
+                "DELETE FROM left_keys WHERE device = ? AND incarnation = ? AND disk = ? AND app = ?", key + [app.text])
+        }
+        try run("UPDATE left_keys SET disk = NULL WHERE device = ? AND incarnation = ? AND disk = ?", key)
+        return apps.filter { !staying.contains($0) }
+    }
+
     /// Notes the keys that an app had by its last status, where one of a later incarnation takes its place before the presence
-    /// that names the disk: if it is the same one, they are there.
+    /// that tells of the disk: if it is the same one, they are there.
     func noteLeftKeys(
         by status: Status, _ device: DeviceRow, in fleet: FleetID, at time: Timestamp
     ) throws {
         let incarnation = status.order.incarnation
-        guard let disk = device.disk, let last = try order(of: status.app, on: device), last.incarnation < incarnation,
+        guard let last = try order(of: status.app, on: device), last.incarnation < incarnation,
             try appsWithKeys(on: device, in: fleet, before: incarnation).contains(status.app)
         else { return }
+        let disk = device.disk ?? Self.undecided
         _ = try leave(status.app, device.name, incarnation, disk: disk, groups: nil, at: time)
     }
 
