@@ -125,8 +125,16 @@ struct BusWatch {
             before.formUnion(fetched)
         }
         isRegrouped = memberships > 1
+        leave(wantedGroups.subtracting(wanted))
         (wantedGroups, memberships) = (wanted, 0)
         return contacts
+    }
+
+    /// What was shown of these, or asked for, says nothing of what comes to stand there until they are come to again.
+    private mutating func leave(_ groups: Set<GroupID>) {
+        guard !groups.isEmpty else { return }
+        shownGroups.subtract(groups)
+        askedGroups = askedGroups.mapValues { $0.subtracting(groups) }
     }
 
     /// At the end of this moment.
