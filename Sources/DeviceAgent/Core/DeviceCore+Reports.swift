@@ -107,6 +107,7 @@ extension DeviceCore {
         // The mark has come to what was dropped: the next event tells of it.
         if let next = state.events.first(where: { $0.header.boot == mark.boot }), next.header.number > mark.number + 1 {
             send(next, oldest: next.header.number)
+            if session?.eventsDueAt == nil { session?.eventsDueAt = state.running.total + Self.eventRetry }
         }
     }
 }
