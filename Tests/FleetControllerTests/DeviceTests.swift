@@ -1197,6 +1197,8 @@ struct DeviceTests {
             // Another warning does not take its place.
             world.handle(.enrolments([till2: 1]))
             #expect(try elsewhere() == [copied])
+            let count = try device()?["warnings"]?.arrayValue?.count
+            #expect(count == 3, "that it is not enrolled any more, is one of two, and may have keys there")
             #expect(try world.store.transaction { try $0.warnedDeviceCount() } == 1)
             world.handle(.enrolments([till: 2, till2: 1]))
             world.online(till, incarnation: 2, boot: 800, after: 700, disk: 100, apps: apps)

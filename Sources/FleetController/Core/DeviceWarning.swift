@@ -28,7 +28,10 @@ enum DeviceWarning {
         "came back on another disk: the keys of \(named(apps.map(\.text))) may be on the one before"
     }
 
-    /// The same, where two have one disk.
+    /// Whatever has been said since.
+    static let isCopied = "a copy of its disk was heard, or an older state of it: a cloned or restored image"
+
+    /// Where two have one disk.
     static func keysOnCopies(of apps: [AppID]) -> String {
         "the keys of \(named(apps.map(\.text))) may be on a copy of its disk, whatever it says of them"
     }

@@ -101,6 +101,8 @@ extension FleetStore {
         /// Since when it is online or offline.
         package let since: Timestamp?
         package let isOffline: Bool
+        /// A copy of its disk was heard in this incarnation, or an older state of it.
+        package let isCopied: Bool
     }
 
     package func device(_ name: DeviceID) throws -> KnownDevice? {
@@ -108,7 +110,7 @@ extension FleetStore {
             try $0.device(name).map {
                 KnownDevice(
                     incarnation: $0.incarnation, boot: $0.boot, enrolled: $0.enrolled, warning: $0.warning,
-                    agent: $0.agent, since: $0.since, isOffline: $0.isOffline)
+                    agent: $0.agent, since: $0.since, isOffline: $0.isOffline, isCopied: $0.isCopied)
             }
         }
     }

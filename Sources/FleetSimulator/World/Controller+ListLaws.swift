@@ -32,11 +32,10 @@ extension Controller {
                 copies[machine.id] = nil
                 continue
             }
-            if copies[machine.id] == device.incarnation, device.warning == nil {
+            if copies[machine.id] == device.incarnation, !device.isCopied {
                 world.fail(.summary, "\(machine.name) is a copy, and is warned of no more")
             }
-            let isCopy = device.warning?.hasSuffix("a cloned or restored image") ?? false
-            copies[machine.id] = isCopy ? device.incarnation : nil
+            copies[machine.id] = device.isCopied ? device.incarnation : nil
         }
     }
 
