@@ -8,14 +8,19 @@ enum DeviceWarning {
         + " it refuses them (see its reports), or this database was put back from a backup (see fleet-controller run"
         + " --restored)"
 
+    private static let ofCopy = "a cloned or restored image"
+
+    /// Whether a warning is of a copy already.
+    static func isOfCopy(_ warning: String?) -> Bool { warning?.hasSuffix(ofCopy) == true }
+
     static func backwards(_ incarnation: Int64, _ boot: Int64, _ device: DeviceRow) -> String {
         incarnation < device.incarnation
-            ? "speaks as incarnation \(incarnation), where \(device.incarnation) is the newest: a cloned or restored image"
-            : "speaks of boot \(name(boot)), where \(name(device.boot)) was the last: a cloned or restored image"
+            ? "speaks as incarnation \(incarnation), where \(device.incarnation) is the newest: \(ofCopy)"
+            : "speaks of boot \(name(boot)), where \(name(device.boot)) was the last: \(ofCopy)"
     }
 
     static func wentOn(from previous: Int64, past last: Int64) -> String {
-        "goes on from boot \(name(previous)), where \(name(last)) was the last: a cloned or restored image"
+        "goes on from boot \(name(previous)), where \(name(last)) was the last: \(ofCopy)"
     }
 
     /// By when it began, where it is named after that.
@@ -29,7 +34,7 @@ enum DeviceWarning {
     }
 
     /// Whatever has been said since.
-    static let isCopied = "a copy of its disk was heard, or an older state of it: a cloned or restored image"
+    static let isCopied = "a copy of its disk was heard, or an older state of it: \(ofCopy)"
 
     /// Where two have one disk.
     static func keysOnCopies(of apps: [AppID]) -> String {

@@ -102,9 +102,7 @@ extension ControllerCore {
             )
             let apps = Set(left + copied).sorted()
             var warnings = device.warning.map { [$0] } ?? []
-            if device.isCopied, device.warning?.hasSuffix("a cloned or restored image") != true {
-                warnings.append(DeviceWarning.isCopied)
-            }
+            if device.isCopied, !DeviceWarning.isOfCopy(device.warning) { warnings.append(DeviceWarning.isCopied) }
             if !left.isEmpty { warnings.append(DeviceWarning.leftKeys(of: left)) }
             if !copied.isEmpty { warnings.append(DeviceWarning.keysOnCopies(of: copied)) }
             warnings += try transaction.gaps(of: device)
