@@ -19,6 +19,27 @@ struct StoreTests {
         }
     }
 
+    @Test("what can be rolled back in part stands in no file in /tmp, where a kill would leave it")
+    func temporaries() async throws {
+        try await withTemporaryFolder { folder in
+            let store = try FleetStore(path: folder.appending(path: "fleet.db").path)
+            try store.together {
+                try store.transaction { transaction in
+                    for number in 0..<20_000 {
+                        _ = try transaction.addDevice(DeviceID(unchecked: "d\(number)"), incarnation: 1, boot: 1)
+                    }
+                }
+                try store.transaction { try $0.run("UPDATE devices SET boot = boot + 1") }
+                let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+                let files = descriptors.compactMap {
+                    try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+                }
+                #expect(files.contains { $0.hasSuffix("fleet.db-wal") })
+                #expect(files.filter { $0.contains("etilqs_") } == [])
+            }
+        }
+    }
+
     @Test("a controller killed between transactions has what it answered for")
     func killed() async throws {
         try await withTemporaryFolder { folder in

@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// What was copied last at this device. It ends with the agent's process, and with its app's retirement.
 struct Pasteboard: Sendable {
@@ -12,6 +12,9 @@ extension DeviceCore {
         if isAllowed { pasteboard = item.map { Pasteboard(item: $0, source: id) } }
         batch.effects.append(.send(link, .copied(id: number, isAllowed)))
     }
+
+    /// Whether what was copied last is this app's.
+    package func hasCopied(_ id: AppID) -> Bool { pasteboard?.source == id }
 
     private func mayCopy(from app: AppRecord, isSecured: Bool) -> Bool {
         guard app.authState == .authorized, case .pasteboard(let policy) = app[.pasteboard].value else { return false }

@@ -249,7 +249,6 @@ extension DeviceCore {
         session?.groups = Set(groups)
         state.groups = groups
         batch.changes.append(.groups(groups))
-        forgetOtherGroups()
         layers.count(groups)
         guard !left.isEmpty else { return }
         batch.effects.append(

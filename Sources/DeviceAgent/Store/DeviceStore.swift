@@ -47,7 +47,13 @@ package struct DeviceStore: Sendable {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         try check(queue, path)
         try queue.writeWithoutTransaction {
-            try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            try $0.execute(
+                sql: """
+                    PRAGMA journal_mode = WAL;
+                    PRAGMA synchronous = FULL;
+                    -- Nothing of it stands in files in /tmp, which may be full, and where a kill leaves them.
+                    PRAGMA temp_store = MEMORY;
+                    """)
         }
         try DeviceSchema.migrator.migrate(queue)
         try checkTables(queue, path)

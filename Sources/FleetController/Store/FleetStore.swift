@@ -37,6 +37,9 @@ package final class FleetStore {
                         -- Pages of a large fleet's statuses, 32 MiB of them, and as much written before it is copied.
                         PRAGMA cache_size = -32768;
                         PRAGMA wal_autocheckpoint = 8192;
+                        -- What can be rolled back in part is kept in memory, and not in files in /tmp, which may be full, \
+                        and where a kill leaves them.
+                        PRAGMA temp_store = MEMORY;
                         """)
             }
             try Schema.migrator.migrate(database)

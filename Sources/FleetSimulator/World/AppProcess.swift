@@ -11,6 +11,7 @@ final class AppProcess {
     private var launch = 0
     /// Nobody starts it.
     private(set) var isClosed = false
+    private(set) var isClosedForAWhile = false
     /// This process has had its ready.
     private(set) var wasReady = false
     private var isRunning = false
@@ -126,7 +127,7 @@ final class AppProcess {
         }
     }
 
-    /// Somebody closes it, and opens it again later.
+    /// Somebody closes it, and may open it again later.
     func close() {
         world.say(name, "is closed")
         isClosed = true
@@ -134,9 +135,20 @@ final class AppProcess {
         (displays, copying) = ([], [:])
     }
 
+    /// Somebody closes it for milliseconds, or for as long as anything goes wrong, if that is less.
+    func close(for time: Int64) {
+        guard !isClosed else { return }
+        isClosedForAWhile = true
+        close()
+        let launch = launch
+        world.after(time) { [unowned self] in
+            if self.launch == launch { open() }
+        }
+    }
+
     func open() {
         guard isClosed else { return }
-        isClosed = false
+        (isClosed, isClosedForAWhile) = (false, false)
         start()
     }
 

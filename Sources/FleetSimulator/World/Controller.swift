@@ -83,6 +83,8 @@ final class Controller: BusClient {
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
+    /// The documents that it has ever published, by topic.
+    private(set) var documentsSaid: [String: Set<[UInt8]>] = [:]
     /// What it has published on this connection to mend what the broker held.
     var repair = Repair()
     /// The requests of this connection that are not answered yet.
@@ -263,7 +265,7 @@ final class Controller: BusClient {
             questions = Questions()
         case .disconnected: phase = .offline
         case .messages(let messages):
-            for message in messages { repair.cameBack(message.topic, message.payload) }
+            repair.cameBack(messages, fromHostile: world.schedule.broker == .hostile)
             // What a full disk kept from it, it has not heard.
             if isFull { (questions, heard) = (Questions(), []) } else { questions.handled(messages, at: world.now) }
             // One that stops has read no further.
@@ -326,6 +328,7 @@ final class Controller: BusClient {
                 checkSigned(topic, payload, from: before)
                 guard let connection else { continue }
                 if isOlder { payload = resaid(payload, topic) { _ in nil } }
+                if topic.hasPrefix(Self.documents) { documentsSaid[topic, default: []].insert(payload) }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
                 repair.replaced(topic, payload)
                 if let missing = repair.missing(in: world.broker.retained),

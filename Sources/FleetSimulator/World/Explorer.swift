@@ -156,18 +156,16 @@ extension Action {
             .image(let device), .putBack(let device), .crashApp(let device, _), .reinstallApp(let device, _),
             .answer(let device, _), .attempt(let device, _), .retire(let device, _), .cutDevice(let device, _),
             .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .freeze(let device, _, _),
-            .refuse(let device, _),
-            .intrude(let device, _),
-            .display(let device, _), .enterCode(let device, _, _), .remove(let device), .enroll(let device, _),
-            .clone(let device), .stopClock(let device, _), .stall(let device, _, _), .copy(let device, _):
+            .refuse(let device, _), .intrude(let device, _), .closeApp(let device, _, _), .display(let device, _),
+            .enterCode(let device, _, _), .remove(let device), .enroll(let device, _), .clone(let device),
+            .stopClock(let device, _), .stall(let device, _, _), .copy(let device, _):
             device
         case .refuseSaid(let device, _): device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
         case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .ageBroker, .saveBroker,
             .crashController, .fillControllerDisk, .backUpController, .putBackController, .setControllerClock,
-            .freezeController, .question, .renewTrust, .pause, .stallController,
-            .stallBroker:
+            .freezeController, .question, .renewTrust, .pause, .stallController, .stallBroker:
             nil
         }
     }
@@ -176,7 +174,7 @@ extension Action {
         switch self {
         case .crashApp(_, let app), .reinstallApp(_, let app), .answer(_, let app), .attempt(_, let app),
             .retire(_, let app), .refuse(_, let app), .intrude(_, let app), .display(_, let app),
-            .enterCode(_, let app, _),
+            .enterCode(_, let app, _), .closeApp(_, let app, _),
             .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)):
             app
         default: nil

@@ -19,7 +19,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case heartbeatsTakenForHello, heartbeatsIgnored, marksIgnored, ownPresenceIgnored
     case revisionsNotCompared, topicsNotCompared, fleetsNotCompared, membershipIgnored, groupMetaIgnored, trustIgnored
     case lostIgnored, longDeletedKept, reportedNotSaid, documentsNotSaid, disksNotNamed, markersNotRepeated
-    case connectionKept
+    case connectionKept, documentsUnheard
     case ticksDropped, wallClockTrusted, wrongCodesTaken
     case pasteboardNotConfined, copiesNotAnswered
     case wrongPasscodesTaken, passcodesNotCounted, passcodesNotAnswered

@@ -51,6 +51,10 @@ extension Machine {
         }
     }
 
+    func isDocument(_ event: DeviceEvent) -> Bool {
+        if case .message(let topic, _) = event { topic.hasPrefix(Controller.documents) } else { false }
+    }
+
     /// An event that is sent again as one of another boot.
     func countedTwice(_ payload: [UInt8], _ address: Address) -> [UInt8] {
         guard case .reply(_, let app, .event) = address,

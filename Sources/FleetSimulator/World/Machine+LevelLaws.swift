@@ -6,8 +6,7 @@ extension Machine {
     /// A level lasts no longer than it was wished to since its change first decided.
     func checkLevelTimes(_ core: DeviceCore, _ events: [DeviceEvent]) {
         for case .codeChecked(let check, true) in events {
-            watch.wishes.typed.insert(
-                Watch.LevelWishes.Key(app: check.app, address: check.address, change: check.change))
+            watch.wishes.type(Watch.LevelWishes.Key(app: check.app, address: check.address, change: check.change))
         }
         guard !wasPutBack, !world.isNumberUsedTwice else { return }
         for app in core.state.apps.values {
@@ -162,9 +161,23 @@ extension Watch {
         var records: [AppID: PolicyRecord] = [:]
         /// Those whose time is over, and those whose code was typed.
         var over: Set<Key> = []
-        var typed: Set<Key> = []
+        private(set) var typed: Set<Key> = []
+        /// Of these, what no transaction has taken yet.
+        private var unstored: Set<Key> = []
         /// Of these, the ones that were taken for good.
         var taken: Set<Key> = []
+
+        mutating func type(_ key: Key) {
+            if typed.insert(key).inserted { unstored.insert(key) }
+        }
+
+        mutating func stored() { unstored = [] }
+
+        /// The transaction has failed.
+        mutating func forgetUnstored() {
+            typed.subtract(unstored)
+            unstored = []
+        }
 
         mutating func note(_ document: DesiredDocument?, at address: Address) {
             documents[address] = document.flatMap(Document.init)

@@ -98,6 +98,10 @@ extension Machine {
             }
         }
         watch.pasteboard.expected = []
+        if let core, let app = core.state.apps.values.first(where: { $0.authState == .retired && core.hasCopied($0.id) })
+        {
+            world.fail(.confined, "\(name)/\(app.id) is retired, and what it has copied is still there")
+        }
         // Retired and authorized by one message: nothing of it is left.
         guard let source = watch.pasteboard.content?.source else { return }
         for case .destroyKeys(source) in effects { watch.pasteboard.isDoubtful = true }

@@ -184,9 +184,11 @@ final class Machine: BusClient {
     func work(_ events: [DeviceEvent]) {
         guard core != nil else { return }
         let now = clock
+        let groups = core?.membership ?? []
         for event in events {
             visit(event)
             if world.fault == .attemptsDropped, case .frame(_, .blocked) = event { continue }
+            if world.fault == .documentsUnheard, isDocument(event), world.noise.chance(5) { continue }
             if givesUp(event) { continue }
             if case .connected(let name) = event { watch.bus.began(name, at: runningTime) }
             expectPasteboard(event)
@@ -198,6 +200,7 @@ final class Machine: BusClient {
         for case .publish(.presence, let said, _) in effects { noteNonce(said) }
         if let core { watch.looked(core, at: runningTime) }
         checkStep(events.contains(where: isOfIntruder) ? events.filter { !isOfIntruder($0) } : events, effects)
+        checkTaken(events, in: groups)
         wakePerson()
         wakeCaller()
         watch.bus.before = []

@@ -14,7 +14,8 @@ extension Schedule {
         var at: Int64 = 0
         var steps: [Step] = []
         for _ in 0..<count {
-            at += random.chance(40) ? random.milliseconds(0...30) : random.milliseconds(0...2_500)
+            let burst = mixture.isLayered ? 5 : 30
+            at += random.chance(40) ? random.milliseconds(0...burst) : random.milliseconds(0...2_500)
             // Limits that count minutes need minutes in which little happens.
             if random.chance(mixture.pauses) { at += random.milliseconds(20_000...400_000) }
             steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker, mixture)))
@@ -36,6 +37,16 @@ extension Schedule {
                     let change = Change.delete(app: days.below(apps), place)
                     steps.insert(Step(evening + 50_000, .request(0, change)), at: index + 1)
                 }
+            }
+        }
+        // In some worlds people close apps, and open them again.
+        var closings = SplitMix64(seed: seed ^ 0xC105E)
+        if closings.chance(theme == .retiring ? 50 : 12) {
+            for _ in 0...closings.below(3) {
+                let index = closings.below(steps.count)
+                let close = Action.closeApp(
+                    closings.below(devices), closings.below(apps), closings.milliseconds(1...30_000))
+                steps.insert(Step(steps[index].at, close), at: index)
             }
         }
         // People copy and paste at all devices, all the time, in some worlds.
@@ -141,6 +152,7 @@ private struct Mixture {
         case .layers: isLayered = true
         case .away: (isAway, pauses) = (true, 12)
         case .levels: aspect = 4
+        case .retiring: aspect = random.chance(50) ? 0 : aspect
         case .pasteboards: (aspect, isCopied) = (nil, true)
         case .passcodes: (areAskedFor, pauses) = (true, 12)
         default: break

@@ -65,6 +65,8 @@ package enum Action: Hashable, Sendable {
     case putBack(Int)
     case crashApp(Int, Int)
     case reinstallApp(Int, Int)
+    /// Somebody closes it, and opens it again after so many milliseconds.
+    case closeApp(Int, Int, Int64)
     case answer(Int, Int)
     case attempt(Int, Int)
     case retire(Int, Int)

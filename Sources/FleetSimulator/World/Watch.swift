@@ -95,6 +95,7 @@ struct Watch {
     var answering: Set<AppID> = []
     var passcode = PasscodeWatch(wrong: 0)
     var pasteboard = PasteboardWatch()
+    var shownDocuments = ShownDocuments()
     /// Of these, for which policies.
     private(set) var answers = Answers()
     var wishes = LevelWishes()
@@ -164,9 +165,10 @@ struct Watch {
                 levelTimes.receive(clock.change, at: address, running: nil)
                 guard clock.isCodeAccepted else { continue }
                 codes.insert(app.id)
-                wishes.typed.insert(LevelWishes.Key(app: app.id, address: address, change: clock.change))
+                wishes.type(LevelWishes.Key(app: app.id, address: address, change: clock.change))
             }
         }
+        wishes.stored()
     }
 
     /// A transaction stands. Returns what is wrong with what it tells.
@@ -208,6 +210,7 @@ struct Watch {
             problem = "\(app.id) logs at \(app.logLevel), and no change to it is told"
         }
         for app in conversations.keys { conversations[app]?.stored() }
+        wishes.stored()
         requests.formUnion(taking)
         taking = []
         unstored = []
@@ -297,6 +300,7 @@ struct Watch {
 
     mutating func forgetUnstored() {
         for app in conversations.keys { conversations[app]?.forgetUnstored() }
+        wishes.forgetUnstored()
     }
 
     /// The agent dies before it has done these, and has stored that it does.
@@ -357,6 +361,7 @@ struct Watch {
 
     mutating func disconnected() {
         bus.disconnected()
+        shownDocuments.disconnected()
         isPresenceSaid = false
         lag = nil
     }

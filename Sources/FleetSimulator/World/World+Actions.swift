@@ -19,6 +19,7 @@ extension World {
         case .putBack(let device): machines[device].putBack()
         case .crashApp(let device, let app): machines[device].apps[app].crash()
         case .reinstallApp(let device, let app): machines[device].apps[app].reinstall()
+        case .closeApp(let device, let app, let time): machines[device].apps[app].close(for: time)
         case .answer(let device, let app): machines[device].apps[app].answerAgain()
         case .attempt(let device, let app):
             // Where few are kept, more than these.

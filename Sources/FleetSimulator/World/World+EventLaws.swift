@@ -49,7 +49,8 @@ extension World {
         }
         // Of what may have been forgotten nothing is missing that its device has not given up.
         guard !clones.contains(where: { $0.id == machine.id }) else { return }
-        for gap in gaps where gap.device == machine.id && gap.incarnation < incarnation {
+        for gap in gaps
+        where gap.device == machine.id && gap.incarnation < incarnation && gap.incarnation >= machine.oneSince {
             let given = gap.numbers.first { number in
                 let event = FleetStore.StoredEvent(
                     device: gap.device, incarnation: gap.incarnation, boot: gap.boot, number: number)

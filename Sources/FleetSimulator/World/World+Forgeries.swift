@@ -58,7 +58,10 @@ extension World {
             guard !old.isEmpty else { return }
             // Of what was deleted, what stood there last is like what the device knew of it.
             let deleted = old.filter { newest[$0.topic].map(Self.isTombstone) ?? false }
-            let document = noise.chance(50) ? deleted.last ?? old[noise.below(old.count)] : old[noise.below(old.count)]
+            let any = old[noise.below(old.count)]
+            // Where the controller was put back, rather one of an epoch that has ended.
+            let ended = controller.wasPutBack && noise.chance(50) ? old.filter { isOfEndedEpoch($0.payload) } : []
+            let document = noise.chance(50) ? deleted.last ?? any : ended.randomElement(using: &noise) ?? any
             machine.shown(document.topic, document.payload)
         case .sameRevision:
             guard let mark = machine.core?.state.marks[config], mark.digest != nil else { return }
@@ -96,7 +99,7 @@ extension World {
             machine.withhold(["/desired/", "/desired/", "/hello", "/heartbeat", "/barrier"][noise.below(5)])
         case .late:
             machine.withhold(
-                ["/hello", "/heartbeat", "/control/"][noise.below(3)], for: noise.milliseconds(10_000...400_000))
+                ["/hello", "/heartbeat", "/control/", "/trust"][noise.below(4)], for: noise.milliseconds(10_000...400_000))
         case .replayedReport where noise.chance(40): showNonsense(of: machine)
         case .replayedReport:
             areReportsReplayed = true
@@ -148,6 +151,14 @@ extension World {
         guard broker.manners == .hostile, !isCalm, noise.chance(20) else { return }
         let topic = Address.barrier(machine.user).topic(in: SimulatedFleet.id)
         for marker in broker.seen where marker.topic == topic { machine.shown(topic, marker.payload) }
+    }
+
+    private func isOfEndedEpoch(_ wire: [UInt8]) -> Bool {
+        guard let signed = try? SignedDocument(wire: wire),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+            let latest = try? controller.store.latest()
+        else { return false }
+        return document.revision.epoch < latest.epoch
     }
 
     private static func isTombstone(_ wire: [UInt8]) -> Bool {

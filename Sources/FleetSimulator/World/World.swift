@@ -202,6 +202,7 @@ final class World {
         controller.calm()
         for copy in clones { copy.vanish() }
         for machine in machines { machine.calm() }
+        for app in machines.flatMap(\.apps) where app.isClosedForAWhile { app.open() }
         if absent == nil { absentee?.turnBack() }
         if let absent, absent.wasReady, noise.chance(40) || !absent.isAttended {
             absent.turnAway()
