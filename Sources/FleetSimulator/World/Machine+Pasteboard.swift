@@ -98,8 +98,8 @@ extension Machine {
             }
         }
         watch.pasteboard.expected = []
-        if let core, let app = core.state.apps.values.first(where: { $0.authState == .retired && core.hasCopied($0.id) })
-        {
+        let retired = core?.state.apps.values.filter { $0.authState == .retired } ?? []
+        if let app = retired.first(where: { core?.hasCopied($0.id) == true }) {
             world.fail(.confined, "\(name)/\(app.id) is retired, and what it has copied is still there")
         }
         // Retired and authorized by one message: nothing of it is left.

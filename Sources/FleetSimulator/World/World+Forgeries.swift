@@ -98,8 +98,8 @@ extension World {
         case .withheld:
             machine.withhold(["/desired/", "/desired/", "/hello", "/heartbeat", "/barrier"][noise.below(5)])
         case .late:
-            machine.withhold(
-                ["/hello", "/heartbeat", "/control/", "/trust"][noise.below(4)], for: noise.milliseconds(10_000...400_000))
+            let parts = ["/hello", "/heartbeat", "/control/", "/trust"]
+            machine.withhold(parts[noise.below(4)], for: noise.milliseconds(10_000...400_000))
         case .replayedReport where noise.chance(40): showNonsense(of: machine)
         case .replayedReport:
             areReportsReplayed = true
