@@ -364,6 +364,20 @@ struct PasscodeTests {
         #expect(try device.ask(.enter("1"))?.left == 1)
     }
 
+    @Test("an app that retires itself when wrong ones have locked it is still locked when it is authorized anew")
+    func lockedAndRetired() throws {
+        var (device, link) = try device { $0.passcode?.maxAttempts = 2 }
+        try device.ask(.set(new: "2468", current: nil))
+        for _ in 0..<2 { try device.ask(.enter("1")) }
+        try device.handle(.frame(link, .retire(number: 1)))
+        #expect(device.core.state.apps[mail]?.authReason == .selfRetired)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(device.core.state.apps[mail]?.authState == .authorized)
+        #expect(device.core.state.apps[mail]?.passcodeLock != nil)
+        try device.ask(mail)
+        #expect(device.core.state.apps[mail]?.passcodeLock == nil)
+    }
+
     @Test("no passcode is empty", arguments: [#""do":"enter","passcode":"""#, #""do":"set","new":"""#])
     func empty(_ members: String) {
         #expect(throws: FleetProtocolError.self) {

@@ -229,11 +229,18 @@ extension DeviceCore {
 
     func autoLockDeadline(of app: AppRecord) -> Int64? { app.isPasscodeEntered ? idleTime(of: app) : nil }
 
-    /// A later document of secure services ends what wrong passcodes have locked, and so does one that asks for none.
+    /// A later document of secure services ends what wrong passcodes have locked.
     func releasePasscodeLock(_ app: inout AppRecord, by deciding: KeptDocument?, _ isCertain: Bool) {
-        guard let lock = app.passcodeLock, isCertain else { return }
-        let isLater = deciding.map { $0.change > lock && $0.value?.problems.isEmpty == true } ?? false
-        if isLater || !app.asksForPasscode { app.passcodeLock = nil }
+        guard isCertain, let lock = app.passcodeLock, let deciding, deciding.change > lock,
+            deciding.value?.problems.isEmpty == true
+        else { return }
+        app.passcodeLock = nil
+    }
+
+    /// So does one that asks for none, once it is in force. In an app that has retired itself none is: that ends nothing.
+    func releaseUnaskedPasscodeLock(_ app: inout AppRecord, _ isCertain: Bool) {
+        guard isCertain, app.passcodeLock != nil, !app.asksForPasscode, !app.isSelfRetired else { return }
+        app.passcodeLock = nil
     }
 
     /// A passcode is forgotten when a document says that none is required, and none says that one is: then the person may set

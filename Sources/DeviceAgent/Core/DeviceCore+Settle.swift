@@ -90,7 +90,7 @@ extension DeviceCore {
         if aspect == nil || aspect == .logLevel {
             settleLogLevel(&app, wishes[.logLevel], isCertain, at: now)
         }
-        releasePasscodeLock(&app, by: wishes[.secureServices].first, isCertain)
+        releaseUnaskedPasscodeLock(&app, isCertain)
         noteAutoLock(of: app)
         settlePasscode(&app)
         let isLocked = app.isLocked

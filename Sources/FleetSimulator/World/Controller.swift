@@ -372,6 +372,10 @@ final class Controller: BusClient {
                     isRestoring = false
                     (isFromBackUp, isFolderOld) = (false, false)
                 }
+                if line.message.hasPrefix("put back a document"), world.schedule.broker != .hostile {
+                    let topic = line.details["topic"] ?? ""
+                    world.fail(.summary, "it says that \(topic) was replaced, and nobody has done so")
+                }
                 if line.message == "repaired" { (phase, servingSince) = (.serving, world.now) }
                 if line.level == .error, !(wasFull && Self.isOfFullDisk("\(line.details)")) {
                     world.fail(.total, "the controller logs: \(line.message) \(line.details)")

@@ -10,6 +10,9 @@ struct RetirementWatch {
     /// Behind which delivery it has to be called for that; nil when it has been.
     private var untold: Int64?
 
+    /// It was retired, and has not been called for that, whatever came of it.
+    var isUntold: Bool { untold != nil }
+
     /// The device has stored what is in force. A retirement by somebody else is one that the app has to hear of.
     mutating func stored(_ record: AppRecord) {
         let wasRetired = isRetired

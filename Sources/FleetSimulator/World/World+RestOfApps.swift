@@ -46,6 +46,9 @@ extension World {
             }
         }
         if let session = app.session { checkProperties(of: app, session, record, layers) }
+        if app.session != nil, app.isAttended, !machine.wasPutBack, machine.oneSince == 1, app.retirement.isUntold {
+            fail(.latched, "\(app.name): it was retired, and was never called for that")
+        }
         if app.session != nil, app.isAttended, !machine.wasPutBack, machine.oneSince == 1,
             machine.watch.readies[app.id] ?? 0 <= app.readiesBefore
         {
