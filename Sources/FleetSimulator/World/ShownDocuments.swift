@@ -17,10 +17,8 @@ struct ShownDocuments {
 extension Machine {
     /// What the controller has said, and has come, counts from then on, unless something newer does.
     func checkTaken(_ events: [DeviceEvent], in groups: [GroupID]) {
-        guard let core, core.connection != nil else { return }
-        guard !events.contains(where: { if case .disconnected = $0 { true } else { false } }) else {
-            return watch.shownDocuments.disconnected()
-        }
+        // What came on a connection that has ended comes again on the next one.
+        guard let core, core.connection != nil, !events.contains(where: isEnd) else { return }
         let memberships = events.count { event in
             guard case .message(let topic, _) = event else { return false }
             return if case .membership? = Address(topic: topic, in: SimulatedFleet.id) { true } else { false }
@@ -35,6 +33,8 @@ extension Machine {
         }
         watch.shownDocuments.held.removeAll { isSettled($0, core) }
     }
+
+    private func isEnd(_ event: DeviceEvent) -> Bool { if case .disconnected = event { true } else { false } }
 
     private func isListenedTo(_ address: Address, in groups: Set<GroupID>) -> Bool {
         switch address {
