@@ -80,7 +80,8 @@ struct AnswerTests {
                 ("policies", "{}"), ("policies", #"{"device":"till-1"}"#), ("status", "{}"),
                 ("plan", #"{"verb":"group-delete","body":{"group":"kiosk"}}"#),
                 ("delete", #"{"documents":[{\#(place)}]}"#), ("history", "{}"), ("group-delete", #"{"group":"kiosk"}"#),
-                ("enroll", #"{"device":"till-1"}"#), ("device-remove", #"{"device":"till-1"}"#),
+                ("enroll", #"{"device":"till-1"}"#), ("device-remove", #"{"device":"till-1","why":"sold"}"#),
+                ("history", #"{"target":"device/till-1"}"#),
             ]
             let folder = fleet.folder.appending(path: "answers")
             for (number, (verb, body)) in requests.enumerated() {

@@ -794,6 +794,41 @@ struct DeviceTests {
         #expect(try world.body(.deviceRemove, #"{"device":"till-1"}"#)["warnings"] == [])
     }
 
+    @Test("who was removed, by whom and why, and what was known of its keys, stays in the history")
+    func removedInHistory() throws {
+        let world = try World()
+        world.connect()
+        world.online(till)
+        try world.body(.groupSet, #"{"group":"kiosk","add":["till-1"]}"#)
+        world.report(.fresh(till, mail, at: world.now))
+        world.event(till, notes, .wiped, number: 1)
+        let wiped = world.now
+        world.pass(seconds: 60)
+        var retired = Status.fresh(till, notes, at: world.now)
+        (retired.authState, retired.keys) = (.retired, .destroyed)
+        world.report(retired)
+        let revision = try world.store.transaction { try $0.latest().number }
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1,"why":"sold"}"#)
+        func history(_ body: String) throws -> [JSONValue] {
+            try world.body(.history, body)["history"]?.arrayValue ?? []
+        }
+        let row = try #require(try history(#"{"target":"device/till-1"}"#).first)
+        #expect(row["aspect"] == "removal" && row["app"] == "_device" && row["by"] == "op:alice")
+        #expect(row["why"] == "sold" && row["new"] == nil)
+        #expect(row["revision"]?.integerValue == revision + 1)
+        let told = [
+            #"{"app":"\#(mail)","at":"\#(wiped)","auth":"unauthorized","keys":"present"}"#,
+            #"{"app":"\#(notes)","at":"\#(world.now)","auth":"retired","keys":"destroyed","wipedAt":"\#(wiped)"}"#,
+        ]
+        #expect(
+            row["old"]?.jsonText == #"{"incarnation":1,"groups":["kiosk"],"apps":[\#(told.joined(separator: ","))]}"#)
+        #expect(try history(#"{"target":"group/kiosk"}"#).first == row, "with it the device has left the group")
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        #expect(try history(#"{"target":"device/till-1"}"#).first == row, "that is no removal")
+        #expect(try world.failure(.deviceRemove, #"{"device":"till-2"}"#).code == .notFound)
+        #expect(try history(#"{"target":"device/till-2"}"#).isEmpty)
+    }
+
     @Test("a device that is enrolled again is not shown as online before it has spoken anew")
     func enrolledAgain() throws {
         let world = try World()

@@ -161,11 +161,14 @@ final class World {
         receive(.reply(status.device, status.app, .status), status.wire, isRetained: isRetained)
     }
 
-    func event(_ device: DeviceID, _ app: AppID, number: Int64, oldest: Int64 = 1, boot: Int64 = 1) {
+    func event(
+        _ device: DeviceID, _ app: AppID, _ kind: AppEvent.Kind = .ready, number: Int64, oldest: Int64 = 1,
+        boot: Int64 = 1
+    ) {
         let event = AppEvent(
             header: EventHeader(
                 device: device, app: app, incarnation: 1, boot: boot, number: number, oldest: oldest, at: now),
-            kind: .ready)
+            kind: kind)
         receive(.reply(device, app, .event), event.json)
     }
 

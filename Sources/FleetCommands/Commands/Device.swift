@@ -19,12 +19,14 @@ struct DeviceRemove: AsyncParsableCommand {
             EXAMPLES
               fleetctl apply -f retire.yaml --wait=1d && fleetctl device remove till-0042
               fleetctl device remove --from ids.txt
-              fleetctl device remove till-0042 --leaving-keys          # it is broken, or stolen
+              fleetctl device remove till-0042 --leaving-keys --why "stolen, ticket 4711"
+              fleetctl get history --target device/till-0042           # who did it, and what it said last
             """)
 
     @OptionGroup var names: DeviceNames
     @Flag(help: "Also where keys of apps are there: nobody can have them destroyed any more.")
     var leavingKeys = false
+    @OptionGroup var reason: ReasonOptions
     @OptionGroup var fleet: FleetOptions
 
     func run() async throws {
@@ -66,7 +68,8 @@ struct DeviceRemove: AsyncParsableCommand {
             try await fleet.reach { controller in
                 while let device = rest.first {
                     // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
-                    let request = DeviceRequest(device: device, incarnation: incarnations[device])
+                    let request = DeviceRequest(
+                        device: device, incarnation: incarnations[device], why: reason.why)
                     do {
                         Warnings.show(in: try await controller.ask(.deviceRemove, request))
                         removed.append(device)

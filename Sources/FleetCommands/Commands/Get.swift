@@ -250,9 +250,13 @@ struct GetHistory: AsyncParsableCommand {
         commandName: "history",
         abstract: "Lists who changed what, when and why; the newest first.",
         discussion: """
+            A device that was removed has a row of the aspect `removal`. Its old value, whole in -o json and -o yaml, is what it was \
+            the last to say of each app: whether its keys were there, and when the controller stored that they were destroyed.
+
             EXAMPLES
               fleetctl get history --app com.example.mail --target device/till-1
               fleetctl get history --limit 20
+              fleetctl get history --target device/till-1 -o json | jq '.[] | select(.aspect == "removal").old.apps'
             """)
 
     @OptionGroup var app: AppOptions
@@ -276,11 +280,24 @@ struct GetHistory: AsyncParsableCommand {
             table.add([
                 Cell.text(change["revision"]), Cell.time(change["at"]), Cell.text(change["by"], limit: 24),
                 Cell.text(change["app"]), Cell.text(change["target"]), Cell.text(change["aspect"]),
-                Cell.text(change["old"], limit: 32), Cell.text(change["new"], limit: 32),
+                change["aspect"] == "removal" ? lastWords(change["old"]) : Cell.text(change["old"], limit: 32),
+                Cell.text(change["new"], limit: 32),
                 Cell.text(change["why"], limit: 40),
             ])
         }
         return Report(.array(changes), table: table.lines)
+    }
+
+    /// `3 apps, keys of 1`: how many a removed device had, and of how many it did not say that their keys are gone.
+    private static func lastWords(_ old: JSONValue?) -> String {
+        let apps = old?["apps"]?.arrayValue ?? []
+        let kept = apps.filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }
+            .compactMap { $0["app"]?.stringValue }
+        let left = old?["leftKeys"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        let holding = Set(kept + left).count
+        let copied = old?["copied"] == true ? ", copied" : ""
+        return "\(apps.count) app\(apps.count == 1 ? "" : "s"), " + (holding == 0 ? "no keys" : "keys of \(holding)")
+            + copied
     }
 }
 
@@ -293,7 +310,8 @@ struct GetEvents: AsyncParsableCommand {
             wiped (its keys were destroyed), locked and unlocked (its secure services, by a policy or too many wrong \
             passcodes), refused (another process called itself so), logLevel (its log level changed, or a code was \
             refused), unknown (of a newer agent). AT is the device's clock, STORED the controller's: a device that was \
-            offline tells of it later. An event is kept until its device is removed from the fleet. Without --limit the \
+            offline tells of it later. An event is kept until its device is removed from the fleet; what it was the last to say \
+            stands in the history then (`get history --target device/ID`). Without --limit the \
             newest 100 are shown.
 
             EXAMPLES

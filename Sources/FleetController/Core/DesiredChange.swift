@@ -60,6 +60,23 @@ struct DesiredChange {
         return document
     }
 
+    /// Tells the history that a device is removed, and what is about to be forgotten of it: of each app what it was the last to
+    /// say, and when it told that keys were destroyed. To be called while all of that is there.
+    func rememberRemoval(of device: DeviceID, as incarnation: Int64) throws {
+        let last = LastWords(
+            incarnation: incarnation, groups: try transaction.groups(of: device),
+            apps: try transaction.statuses(
+                in: identity.fleetID, app: nil, device: device, after: 0, limit: Presence.maximumApps
+            ).map(\.status).sorted { $0.app < $1.app },
+            wipedAt: try transaction.wipes(of: device), leftKeys: try transaction.keysOnEarlierDisks(of: device),
+            isCopied: try transaction.device(device)?.isCopied ?? false)
+        let revision = try transaction.nextRevision()
+        try transaction.remember(
+            HistoryEntry(
+                revision: revision.number, at: now, by: by, why: why, target: Layer.device(device).description,
+                app: "_device", aspect: "removal", old: last.jsonText, new: nil), epoch: revision.epoch)
+    }
+
     /// Signs a document again under the next revision: to devices it is the change that it was.
     mutating func reissue(_ old: StoredDocument) throws {
         let signed = try SignedDocument(wire: old.wire)

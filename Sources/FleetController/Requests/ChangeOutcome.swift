@@ -45,7 +45,7 @@ struct ChangeOutcome {
             try enroll(request, identity, transaction, given)
         case .deviceRemove:
             let request = try DeviceRequest(json: body, limit: limit)
-            try remove(request, change(nil), enrolments[request.device], schedule, identity)
+            try remove(request, change(request.why), enrolments[request.device], schedule, identity)
         case .groups, .devices, .apps, .policies, .status, .progress, .history, .events, .plan: break
         }
     }
@@ -121,6 +121,10 @@ struct ChangeOutcome {
         guard
             try request.incarnation != nil || device != nil || !documents.isEmpty || transaction.isRemoved(name)
         else { throw Response.Failure(.notFound, "there is no device \(name)", at: "device") }
+        let last = max(enrolled ?? 0, request.incarnation ?? 0)
+        if try device != nil || !transaction.isRemoved(name) {
+            try change.rememberRemoval(of: name, as: max(last, device?.lastIncarnation ?? 0))
+        }
         let holding =
             try device.map { try transaction.noteKeysOfRemoved($0, in: identity.fleetID, at: change.now) } ?? []
         if !holding.isEmpty {
@@ -130,7 +134,6 @@ struct ChangeOutcome {
         }
         for document in documents { try change.issue(.tombstone, at: document.address) }
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
-        let last = max(enrolled ?? 0, request.incarnation ?? 0)
         cleared += try transaction.removeDevice(name, enrolled: last, at: change.now).map { .reply(name, $0, .status) }
         cleared.append(.presence(.device(name)))
         try change.finish()

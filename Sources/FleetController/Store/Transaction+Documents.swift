@@ -197,14 +197,22 @@ extension FleetStore.Transaction {
 
     func remember(_ document: StoredDocument, replacing old: String?) throws {
         guard let place = DocumentPlace(document.address) else { return }
+        try remember(
+            HistoryEntry(
+                revision: document.revision.number, at: document.issuedAt, by: document.by, why: document.why,
+                target: place.layer.description, app: place.app, aspect: place.aspect, old: old, new: document.value),
+            epoch: document.revision.epoch)
+    }
+
+    func remember(_ entry: HistoryEntry, epoch: Int64) throws {
         try run(
             """
             INSERT INTO history (revision, epoch, at, changed_by, why, target, app, aspect, old, new)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                document.revision.number, document.revision.epoch, document.issuedAt.milliseconds, document.by,
-                document.why, place.layer.description, place.app, place.aspect, old, document.value,
+                entry.revision, epoch, entry.at.milliseconds, entry.by, entry.why, entry.target, entry.app,
+                entry.aspect, entry.old, entry.new,
             ])
     }
 
@@ -233,9 +241,9 @@ extension FleetStore.Transaction {
 
     // MARK: Columns
 
-    /// Which changes have let a device into a group, or taken it out. Binds the group's name twice.
+    /// Which changes have let a device into a group, or taken it out, also with its removal. Binds the group's name twice.
     private static let membershipChanges =
-        "app = '_device' AND aspect = 'membership' AND (\(names("old"))) <> (\(names("new")))"
+        "app = '_device' AND aspect IN ('membership', 'removal') AND (\(names("old"))) <> (\(names("new")))"
 
     private static func names(_ column: String) -> String {
         "EXISTS (SELECT 1 FROM json_each(coalesce(\(column), '{}'), '$.groups') WHERE value = ?)"

@@ -77,6 +77,18 @@ extension FleetStore.Transaction {
         return lost
     }
 
+    /// When the newest event was stored by which each app's keys are known to be destroyed.
+    func wipes(of name: DeviceID) throws -> [AppID: Timestamp] {
+        guard let device = try device(name) else { return [:] }
+        let found = try rows(
+            "SELECT app, max(stored_at) FROM events WHERE device = ? AND kind = ? GROUP BY app",
+            [device.id, EventKind.wiped.rawValue])
+        return Dictionary(
+            uniqueKeysWithValues: found.compactMap { row in
+                AppID(row[0] as String).map { ($0, Timestamp(milliseconds: row[1])) }
+            })
+    }
+
     /// Through which number the events of a boot are stored; nil when none of it is known.
     func through(_ device: DeviceRow, incarnation: Int64, boot: Int64) throws -> Int64? {
         try number(

@@ -259,29 +259,35 @@ package struct DeviceRequest: Hashable, Sendable, JSONCodable {
     /// With `device-remove`: what the home had given out last when it took the device's password away. A device that was
     /// enrolled since is left alone. With `enroll`: what the home is about to give out.
     package let incarnation: Int64?
+    /// With `device-remove`: for the history.
+    package let why: String?
 
-    package init(device: DeviceID, incarnation: Int64? = nil) {
+    package init(device: DeviceID, incarnation: Int64? = nil, why: String? = nil) {
         self.device = device
         self.incarnation = incarnation
+        self.why = why
     }
 
     package init(from reader: inout JSONReader) throws {
         var device: DeviceID?
         var incarnation: Int64?
+        var why: String?
         try reader.object { name, value in
             switch name {
             case "device": device = try value.value()
             case "incarnation": incarnation = try value.integer(in: 1...JSONValue.largestInteger)
+            case "why": why = try value.message()
             default: break
             }
         }
-        self.init(device: try required(device, "device"), incarnation: incarnation)
+        self.init(device: try required(device, "device"), incarnation: incarnation, why: why)
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("device", device)
             writer.member("incarnation", ifPresent: incarnation)
+            writer.member("why", ifPresent: why)
         }
     }
 }

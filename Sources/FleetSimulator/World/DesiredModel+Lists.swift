@@ -101,6 +101,12 @@ extension DesiredModel {
                 return "history tells of \(row.jsonText), and that was \(change)"
             }
         }
+        for device in removed.keys where request.app == nil && request.layer ?? .device(device) == .device(device) {
+            let isTold = rows.contains {
+                $0["aspect"] == "removal" && $0["target"]?.stringValue == "\(Layer.device(device))"
+            }
+            if !isTold { return "history does not tell that \(device) was removed" }
+        }
         let missing = changes.filter { revision, change in
             guard case .desired(let layer, let app, _) = change.address else { return false }
             return request.app ?? app == app && request.layer ?? layer == layer && !revisions.contains(revision)
@@ -110,7 +116,7 @@ extension DesiredModel {
 
     /// A change at its target, or of who is in the group.
     private static func isAbout(_ layer: Layer, _ row: JSONValue) -> Bool {
-        guard case .group(let group) = layer, row["aspect"]?.stringValue == "membership" else {
+        guard case .group(let group) = layer, row["app"]?.stringValue == "_device" else {
             return row["target"]?.stringValue == "\(layer)"
         }
         let names = ["old", "new"].map { row[$0]?["groups"]?.arrayValue?.contains(.string(group.text)) ?? false }

@@ -135,7 +135,8 @@ extension Format {
             DeviceRequest(device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) })
         },
         .plain("request-device-remove") {
-            DeviceRequest(device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) })
+            DeviceRequest(
+                device: $0.device(), incarnation: $0.maybe { $0.number(1...1_000) }, why: $0.maybe { $0.text() })
         },
         .plain("request-list") { try $0.listing() },
         .plain("response-change") { try $0.changeResponse() },
