@@ -206,6 +206,21 @@ struct WaitTests {
         }
     }
 
+    @Test("has names looked for once, at the end, and counts alone before")
+    func names() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let controller = try await fleet.controller { asked, _ in
+                .success(asked.verb == .apply ? Self.applied : Self.progress { $0.pending = 1 }, next: nil)
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            #expect(try await fleet.fleetctl("apply", "-f", file, "--wait=1s").status == 3)
+            let asked = controller.asked.filter { $0.verb == .progress }.map { $0.body["names"] }
+            #expect(asked.count > 2 && asked.last == .some(nil), "\(asked)")
+            #expect(asked.dropLast().allSatisfy { $0 == .bool(false) }, "\(asked)")
+        }
+    }
+
     @Test("interrupted before the controller has answered says that nobody knows, and ends with 4")
     func interruptedEarly() async throws {
         try await withFixture { fixture in

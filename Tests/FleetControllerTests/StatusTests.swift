@@ -155,6 +155,9 @@ struct StatusTests {
             let progress = try world.body(.progress, select)
             let told = progress["waiting"]?.arrayValue?.filter { $0["policy"] == "auth" }
             #expect(told?.compactMap { $0["device"]?.stringValue }.sorted() == waiting, what)
+            let counted = try world.body(
+                .progress, #"{"documents":[{"app":"com.example.mail","target":"all"}],"names":false}"#)
+            #expect(counted["rows"] == progress["rows"] && counted["waiting"] == [], what)
             let apps = try world.body(.apps, #"{"retirement":"outstanding"}"#)["apps"]?.arrayValue
             #expect(apps?.count == Int(counts.outstanding), what)
             #expect(

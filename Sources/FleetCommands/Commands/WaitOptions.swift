@@ -97,8 +97,14 @@ struct WaitOptions: ParsableArguments {
                 var known: Progress?
                 while true {
                     do {
-                        var progress = try await Self.progress(documents, controller)
+                        var progress = try await Self.progress(documents, controller, naming: false)
                         if let known { progress.follow(known) }
+                        // Names are looked for once, at the end.
+                        if !progress.isSettled, ContinuousClock.now >= end {
+                            known = progress
+                            progress = try await Self.progress(documents, controller, naming: true)
+                            if let known { progress.follow(known) }
+                        }
                         if progress.isSettled || ContinuousClock.now >= end { return progress }
                         known = progress
                     } catch let error as CommandError where error.status == .unreachable {
@@ -124,14 +130,17 @@ struct WaitOptions: ParsableArguments {
     private static let appsAtOnce = 100
 
     /// Asks in parts, each with all documents of its apps.
-    private static func progress(_ documents: [DocumentSelector], _ controller: Controller) async throws -> Progress {
+    private static func progress(
+        _ documents: [DocumentSelector], _ controller: Controller, naming: Bool
+    ) async throws -> Progress {
         let apps = Dictionary(grouping: documents, by: \.app).sorted { $0.key < $1.key }.map(\.value)
         var parts: [ProgressAnswer] = []
         for start in stride(from: 0, to: apps.count, by: appsAtOnce) {
             let part = apps[start..<min(start + appsAtOnce, apps.count)].flatMap { $0 }
-            parts.append(try await controller.ask(.progress, SelectionRequest(documents: part)).decoded())
+            parts.append(
+                try await controller.ask(.progress, SelectionRequest(documents: part, names: naming)).decoded())
         }
-        return Progress(joining: parts)
+        return Progress(joining: parts, isNamed: naming)
     }
 
     private static func report(_ response: ChangeResponse, _ change: String, _ progress: Progress?) -> Report {

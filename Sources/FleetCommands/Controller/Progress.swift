@@ -10,8 +10,11 @@ struct Progress {
     /// How many devices are counted no more, and may not have said that the keys of an app are destroyed; but for those that
     /// the answer names.
     private(set) var departed: [AppID: Int64] = [:]
+    /// Whether names were asked for.
+    private let isNamed: Bool
 
-    init(joining parts: [ProgressAnswer]) {
+    init(joining parts: [ProgressAnswer], isNamed: Bool = true) {
+        self.isNamed = isNamed
         answer = ProgressAnswer(
             rows: parts.flatMap(\.rows), waiting: parts.flatMap(\.waiting), otherDisks: parts.flatMap(\.otherDisks),
             superseded: parts.flatMap(\.superseded))
@@ -58,15 +61,17 @@ struct Progress {
         if due > 0 {
             var names = answer.waiting.filter { $0.isOnline && $0.retirement != .outstanding }.prefix(Self.named)
                 .map { "\n  \($0.line)" }.joined()
-            if names.isEmpty { names = "\n  from devices that the controller has not heard since it connected" }
+            if isNamed, names.isEmpty {
+                names = "\n  from devices that the controller has not heard since it connected"
+            }
             let answers = due == 1 ? "1 answer has" : "\(due) answers have"
-            parts.append("\(answers) not come within \(limit):\(names)")
+            parts.append("\(answers) not come within \(limit)\(names.isEmpty ? "" : ":")\(names)")
         }
         for (app, counts) in retired where counts.outstanding > 0 {
             let names = answer.waiting.filter { $0.retirement == .outstanding && $0.app == app }.prefix(Self.named)
                 .map { "\n  \($0.device)\($0.isOnline ? "" : " (not connected)")" }.joined()
             parts.append(
-                "\(counts.text(of: app)) within \(limit), not yet on\(names)\nAll of these are shown by\n"
+                "\(counts.text(of: app)) within \(limit)\(names.isEmpty ? "" : ", not yet on")\(names)\nAll of these are shown by\n"
                     + "  \(RetirementCounts.outstandingCommand(for: app))")
         }
         for (app, counts) in retired where counts.all == 0 {

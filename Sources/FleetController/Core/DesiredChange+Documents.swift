@@ -147,7 +147,8 @@ extension DesiredChange {
 
     /// A retirement is about to end: who has not followed it by now may never have to.
     private mutating func warnOfKeys(of app: AppID, for layer: Layer) throws {
-        let request = SelectionRequest(documents: [DocumentSelector(app: app, layer: layer, aspect: .auth)])
+        let selector = DocumentSelector(app: app, layer: layer, aspect: .auth)
+        let request = SelectionRequest(documents: [selector], names: false)
         let rows = try Progress(transaction, request, now: now).answer.rows
         warnOfKeys(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) })
     }

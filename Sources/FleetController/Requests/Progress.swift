@@ -8,6 +8,8 @@ struct Progress {
 
     private(set) var answer = ProgressAnswer()
     private let session: Int64
+    /// Whether the missing are named at all: they have to be looked for among all that are counted with them.
+    private let isNaming: Bool
 
     /// Whether anybody waits for it: for what is offline nobody does, but for a retirement.
     private enum Kind {
@@ -38,6 +40,7 @@ struct Progress {
 
     init(_ transaction: FleetStore.Transaction, _ request: SelectionRequest, now: Timestamp) throws {
         session = try transaction.session()
+        isNaming = request.names
         var scopes: [AppID: [Policy: Scope]] = [:]
         for selector in request.documents {
             for policy in Policy.allCases
@@ -127,7 +130,9 @@ struct Progress {
         answer.waiting = chosen.filter(\.isOnline) + chosen.filter { !$0.isOnline }
     }
 
-    private func room(for kind: Kind) -> Int { Self.named - answer.waiting.count { Kind($0) == kind } }
+    private func room(for kind: Kind) -> Int {
+        isNaming ? Self.named - answer.waiting.count { Kind($0) == kind } : 0
+    }
 
     private mutating func count(
         _ app: AppID, _ policies: [Policy], _ scope: Scope, _ asked: Set<Layer>,

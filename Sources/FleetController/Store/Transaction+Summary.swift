@@ -111,14 +111,14 @@ extension FleetStore.Transaction {
             connection: device.connectivity(in: try session()), count: 1)
     }
 
-    /// Some devices of these rows.
+    /// Some devices of these rows, no more than there are: with the last of them the search ends.
     func devices(of group: Tally.Rows, limit: Int) throws -> [DeviceRow] {
         try rows(
             """
             SELECT devices.name FROM device_apps JOIN devices ON devices.id = device_apps.id >> 16
             WHERE device_apps.shape = ? AND device_apps.class = ? AND devices.state = ?
             ORDER BY device_apps.id LIMIT ?
-            """, [group.shape, group.overrides, group.state, limit]
+            """, [group.shape, group.overrides, group.state, min(Int64(limit), group.count)]
         ).compactMap { row in try DeviceID(row[0] as String).flatMap { try device($0) } }
     }
 

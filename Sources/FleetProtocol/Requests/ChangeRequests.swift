@@ -226,29 +226,35 @@ package struct DocumentSelector: Hashable, Sendable, JSONCodable {
 package struct SelectionRequest: Hashable, Sendable, JSONCodable {
     package let documents: [DocumentSelector]
     package let why: String?
+    /// With `progress`: whether some of those that are still to come are named, and not only counted.
+    package let names: Bool
 
-    package init(documents: [DocumentSelector], why: String? = nil) {
+    package init(documents: [DocumentSelector], why: String? = nil, names: Bool = true) {
         self.documents = documents
         self.why = why
+        self.names = names
     }
 
     package init(from reader: inout JSONReader) throws {
         var documents: [DocumentSelector]?
         var why: String?
+        var names = true
         try reader.object { name, value in
             switch name {
             case "documents": documents = try value.values(limit: 10_000)
             case "why": why = try value.message()
+            case "names": names = try value.bool()
             default: break
             }
         }
-        self.init(documents: try required(documents, "documents"), why: why)
+        self.init(documents: try required(documents, "documents"), why: why, names: names)
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("documents", documents)
             writer.member("why", ifPresent: why)
+            if !names { writer.member("names", false) }
         }
     }
 }

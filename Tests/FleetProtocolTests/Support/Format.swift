@@ -127,7 +127,7 @@ extension Format {
         .plain("response", limit: Response.maximumSize) { try $0.response() },
         .plain("request-apply") { try $0.apply() },
         .plain("request-delete") { try $0.selection() },
-        .plain("request-progress") { try $0.selection() },
+        .plain("request-progress") { try $0.progress() },
         .plain("request-plan") { try $0.plan() },
         .plain("request-group-set") { $0.groupSet() },
         .plain("request-group-delete") { GroupRequest(group: $0.group(), why: $0.maybe { $0.text() }) },

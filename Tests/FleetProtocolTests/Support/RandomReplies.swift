@@ -107,6 +107,11 @@ extension SeededGenerator {
             }, why: maybe { $0.text() })
     }
 
+    mutating func progress() throws -> SelectionRequest {
+        let selection = try selection()
+        return SelectionRequest(documents: selection.documents, why: selection.why, names: maybe { _ in true } ?? false)
+    }
+
     mutating func plan() throws -> PlanRequest {
         let verb = try pick(Verb.allCases.filter(\.canBePlanned))
         let body: [UInt8] =
