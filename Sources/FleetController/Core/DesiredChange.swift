@@ -60,16 +60,8 @@ struct DesiredChange {
         return document
     }
 
-    /// Tells the history that a device is removed, and what is about to be forgotten of it: of each app what it was the last to
-    /// say, and when it told that keys were destroyed. To be called while all of that is there.
-    func rememberRemoval(of device: DeviceID, as incarnation: Int64) throws {
-        let last = LastWords(
-            incarnation: incarnation, groups: try transaction.groups(of: device),
-            apps: try transaction.statuses(
-                in: identity.fleetID, app: nil, device: device, after: 0, limit: Presence.maximumApps
-            ).map(\.status).sorted { $0.app < $1.app },
-            wipedAt: try transaction.wipes(of: device), leftKeys: try transaction.keysOnEarlierDisks(of: device),
-            isCopied: try transaction.device(device)?.isCopied ?? false)
+    /// Tells the history that a device is removed, and what it was the last to say.
+    func rememberRemoval(of device: DeviceID, saying last: LastWords) throws {
         let revision = try transaction.nextRevision()
         try transaction.remember(
             HistoryEntry(

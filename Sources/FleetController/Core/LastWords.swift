@@ -12,6 +12,17 @@ struct LastWords: JSONWritable {
     /// Whether a copy of its disk was heard, which may have all that it has said to be gone.
     let isCopied: Bool
 
+    /// To be read before any of it is forgotten.
+    init(of device: DeviceID, as incarnation: Int64, _ transaction: FleetStore.Transaction, in fleet: FleetID) throws {
+        self.incarnation = incarnation
+        groups = try transaction.groups(of: device)
+        apps = try transaction.statuses(in: fleet, app: nil, device: device, after: 0, limit: Presence.maximumApps)
+            .map(\.status).sorted { $0.app < $1.app }
+        wipedAt = try transaction.wipes(of: device)
+        leftKeys = try transaction.keysOnEarlierDisks(of: device)
+        isCopied = try transaction.device(device)?.isCopied ?? false
+    }
+
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("incarnation", incarnation)

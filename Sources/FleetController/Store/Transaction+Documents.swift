@@ -241,9 +241,9 @@ extension FleetStore.Transaction {
 
     // MARK: Columns
 
-    /// Which changes have let a device into a group, or taken it out, also with its removal. Binds the group's name twice.
+    /// Which changes have let a device into a group, or taken it out. Binds the group's name twice.
     private static let membershipChanges =
-        "app = '_device' AND aspect IN ('membership', 'removal') AND (\(names("old"))) <> (\(names("new")))"
+        "app = '_device' AND aspect = 'membership' AND (\(names("old"))) <> (\(names("new")))"
 
     private static func names(_ column: String) -> String {
         "EXISTS (SELECT 1 FROM json_each(coalesce(\(column), '{}'), '$.groups') WHERE value = ?)"

@@ -116,7 +116,7 @@ extension DesiredModel {
 
     /// A change at its target, or of who is in the group.
     private static func isAbout(_ layer: Layer, _ row: JSONValue) -> Bool {
-        guard case .group(let group) = layer, row["app"]?.stringValue == "_device" else {
+        guard case .group(let group) = layer, row["aspect"]?.stringValue == "membership" else {
             return row["target"]?.stringValue == "\(layer)"
         }
         let names = ["old", "new"].map { row[$0]?["groups"]?.arrayValue?.contains(.string(group.text)) ?? false }
