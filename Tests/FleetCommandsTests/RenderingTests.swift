@@ -53,14 +53,15 @@ struct RenderingTests {
         var retired = row("com.example.mail", .auth, applied: 2, offline: 1)
         retired.retirement = RetirementCounts(confirmed: 2, outstanding: 1)
         var gone = row("a", .auth, applied: 1)
-        gone.retirement = RetirementCounts(confirmed: 1)
+        gone.retirement = RetirementCounts(confirmed: 1, doubtful: 2)
         let report = StatusCommand.report([retired, row("com.example.mail", .print, applied: 3), gone])
         #expect(
             report.table.suffix(3) == [
                 "",
                 "the keys of com.example.mail: destroyed on 2 of 3 devices: "
                     + "fleetctl get apps --app com.example.mail --retirement outstanding",
-                "the keys of a: destroyed on 1 of 1 device",
+                "the keys of a: destroyed on 1 of 1 device, and of 2 devices perhaps elsewhere: fleetctl get devices; removed ones: "
+                    + "fleetctl get history",
             ])
         let json = try report.lines(as: .json).joined().replacing(" ", with: "")
         #expect(json.contains(#""retirement":{"confirmed":2,"outstanding":1}"#), "\(json)")

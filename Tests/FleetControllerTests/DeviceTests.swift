@@ -1162,9 +1162,11 @@ struct DeviceTests {
             #expect("\(removal)".contains("till-1 had the keys of"))
             #expect(
                 try left() == [.object(["device": "till-1", "app": "com.example.mail", "removed": true])])
+            #expect(try world.counts(mail, .auth).retirement == RetirementCounts(doubtful: 1), "no device is left")
             let change = #"{"app":"com.example.mail","target":"all","aspect":"auth","value":{"state":"retired"}}"#
             try world.body(.apply, #"{"changes":[\#(change)],"again":true}"#)
             #expect(try left() == [])
+            #expect(try world.counts(mail, .auth).retirement == nil)
         }
     }
 
@@ -1223,8 +1225,10 @@ struct DeviceTests {
             }
             for target in ["all", "device/till-2"] { try world.apply(mail, target, .auth, #"{"state":"retired"}"#) }
             #expect(try elsewhere() == [] && device()?["leftKeys"] == nil)
+            #expect(try world.counts(mail, .auth).retirement == RetirementCounts(outstanding: 2))
             hear(world)
             #expect(try elsewhere() == [copied])
+            #expect(try world.counts(mail, .auth).retirement?.doubtful == 1, "also whoever asks later is told")
             #expect(try elsewhere("device/till-2") == [])
             #expect(try device()?["leftKeys"] == ["com.example.mail"])
             let warning = "the keys of an app (com.example.mail) may be on a copy of its disk, whatever it says of them"

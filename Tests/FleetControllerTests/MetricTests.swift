@@ -34,6 +34,7 @@ struct MetricTests {
         let late = try world.metrics()
         #expect(late.contains(#"fleetbus_retirements{app="com.example.mail",state="outstanding"} 1"#))
         #expect(late.contains(#"fleetbus_retirements{app="com.example.mail",state="confirmed"} 0"#))
+        #expect(late.contains(#"fleetbus_retirements{app="com.example.mail",state="doubtful"} 0"#))
         #expect(late.contains(#"fleetbus_device_apps_overdue{app="com.example.mail",policy="config"} 1"#))
         #expect(late.contains(#"fleetbus_device_apps_offline{app="com.example.mail",policy="config"} 0"#))
     }

@@ -43,7 +43,9 @@ struct StatusCommand: AsyncParsableCommand {
         }
         let retired = rows.compactMap { row in row.retirement.map { (row.app, $0) } }.map { app, counts in
             counts.text(of: app)
-                + (counts.outstanding > 0 ? ": \(RetirementCounts.outstandingCommand(for: app))" : "")
+                + (counts.outstanding > 0
+                    ? ": \(RetirementCounts.outstandingCommand(for: app))"
+                    : counts.doubtful > 0 ? ": fleetctl get devices; removed ones: fleetctl get history" : "")
         }
         return Report(.array(rows.map(\.value)), table: table.lines + (retired.isEmpty ? [] : [""] + retired))
     }

@@ -121,7 +121,7 @@ struct Progress {
         let none = "no device that this is for has reported these apps yet: check the names of both if some should have"
         let policies = said.isEmpty ? none : "policies: " + said
         return [policies + (offline > 0 ? " (\(offline) offline)" : "")]
-            + retired.filter { $0.counts.all > 0 }.map { $0.counts.text(of: $0.app) }
+            + retired.filter { $0.counts.all + $0.counts.doubtful > 0 }.map { $0.counts.text(of: $0.app) }
     }
 }
 
@@ -163,10 +163,13 @@ extension OutcomeCounts {
 extension RetirementCounts {
     var all: Int64 { confirmed + outstanding }
 
-    /// `the keys of com.example.mail: destroyed on 9 of 10 devices`.
+    /// `the keys of com.example.mail: destroyed on 9 of 10 devices, and of 1 device perhaps elsewhere`.
     func text(of app: AppID) -> String {
-        "the keys of \(app): destroyed on \(confirmed) of \(all) device\(all == 1 ? "" : "s")"
+        "the keys of \(app): destroyed on \(confirmed) of \(Self.devices(all))"
+            + (doubtful > 0 ? ", and of \(Self.devices(doubtful)) perhaps elsewhere" : "")
     }
+
+    private static func devices(_ count: Int64) -> String { "\(count) device\(count == 1 ? "" : "s")" }
 
     /// What shows who has not confirmed.
     static func outstandingCommand(for app: AppID) -> String {

@@ -63,6 +63,7 @@ extension ControllerCore {
                 guard let retirement = row.retirement else { continue }
                 retirements.add(retirement.confirmed, ["app": app.text, "state": Retirement.confirmed.rawValue])
                 retirements.add(retirement.outstanding, ["app": app.text, "state": Retirement.outstanding.rawValue])
+                retirements.add(retirement.doubtful, ["app": app.text, "state": "doubtful"])
             }
         }
         return [outcomes, overdue, offline, retirements]

@@ -242,6 +242,9 @@ extension Tally {
     ) throws -> Tally {
         var tally = try transaction.tally(of: app, asked: asked, now: now)
         for rows in try transaction.summary(of: app) { tally.add(rows, policies: Policy.allCases) }
+        if asked == nil {
+            tally.doubtful = try transaction.leftKeys(of: app, retiredBy: transaction.retirements(of: app)).devices
+        }
         guard tally.hasOverdue else { return tally }
         for rows in try transaction.summaryOfRecent(of: app, at: now) {
             tally.excuse(rows, policies: Policy.allCases)

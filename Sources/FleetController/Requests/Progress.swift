@@ -55,12 +55,14 @@ struct Progress {
             for (scope, policies) in Dictionary(grouping: policies.keys, by: { policies[$0] ?? .all }) {
                 counted += try count(app, policies.sorted(), scope, asked, transaction, now)
             }
-            let retiring = try Self.retiring(app, asked, transaction)
+            let retiring = try transaction.retirements(of: app).filter { asked.contains($0.key) }
             if !retiring.isEmpty {
-                for index in counted.indices where counted[index].policy == .auth && counted[index].retirement == nil {
-                    counted[index].retirement = RetirementCounts()
+                let left = try transaction.leftKeys(of: app, retiredBy: retiring)
+                for index in counted.indices where counted[index].policy == .auth {
+                    counted[index].retirement = counted[index].retirement ?? RetirementCounts()
+                    counted[index].retirement?.doubtful = left.devices
                 }
-                try addLeftKeys(of: app, retiring, transaction)
+                name(left, of: app)
             }
             answer.rows += counted.sorted { $0.policy < $1.policy }
         }
@@ -68,33 +70,10 @@ struct Progress {
         answer.superseded = try Self.superseded(request.documents, transaction)
     }
 
-    /// The layers that retire an app, and by which change.
-    private static func retiring(
-        _ app: AppID, _ layers: Set<Layer>, _ transaction: FleetStore.Transaction
-    ) throws -> [Layer: Revision] {
-        try layers.reduce(into: [:]) { found, layer in
-            let document = try transaction.document(at: .desired(layer, app, .auth))
-            if let document, document.isRetired { found[layer] = document.change }
-        }
-    }
-
-    /// Of a device that is there, until it is enrolled once more; of one that was removed behind the retirement.
-    private mutating func addLeftKeys(
-        of app: AppID, _ retiring: [Layer: Revision], _ transaction: FleetStore.Transaction
-    ) throws {
-        for left in try transaction.leftKeys(of: app) where answer.otherDisks.count < Self.named {
-            let isMeant = try retiring.contains { layer, change in
-                if case .removed(_, let latest) = left.place, latest < change { return false }
-                switch layer {
-                case .all: return true
-                case .device(let device): return device == left.device
-                case .group(let group):
-                    if case .removed(let groups, _) = left.place { return groups.contains(group) }
-                    return try transaction.groups(of: left.device).contains(group)
-                }
-            }
+    private mutating func name(_ left: [FleetStore.Transaction.LeftKeys], of app: AppID) {
+        for left in left where answer.otherDisks.count < Self.named {
             let meant = ProgressAnswer.OtherDisk(device: left.device, app: app, place: .init(left.place))
-            if isMeant, !answer.otherDisks.contains(meant) { answer.otherDisks.append(meant) }
+            if !answer.otherDisks.contains(meant) { answer.otherDisks.append(meant) }
         }
     }
 

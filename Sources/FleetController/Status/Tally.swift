@@ -43,6 +43,8 @@ struct Tally {
     private var offline: [Policy: Int64] = [:]
     private var due: [Policy: Int64] = [:]
     private var retirement: RetirementCounts?
+    /// Devices of which keys may be elsewhere, where the app is to be retired: see ``RetirementCounts/doubtful``.
+    var doubtful: Int64 = 0
 
     init(
         wishes: AppWishes, shapes: [Int64: Shape], overrides: [Int64: OverrideClass], now: Timestamp,
@@ -121,9 +123,14 @@ struct Tally {
     var hasOverdue: Bool { counts.values.contains { $0.overdue > 0 } }
 
     func row(of policy: Policy) -> StatusRow {
-        StatusRow(
+        var retirement = policy == .auth ? retirement : nil
+        if policy == .auth, doubtful > 0 {
+            retirement = retirement ?? RetirementCounts()
+            retirement?.doubtful = doubtful
+        }
+        return StatusRow(
             app: wishes.app, policy: policy, counts: counts[policy] ?? OutcomeCounts(), offline: offline[policy] ?? 0,
-            due: due[policy] ?? 0, retirement: policy == .auth ? retirement : nil)
+            due: due[policy] ?? 0, retirement: retirement)
     }
 
     private mutating func isLate(_ policy: Policy, _ overrides: Int64) -> Bool {

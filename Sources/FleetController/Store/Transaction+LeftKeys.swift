@@ -131,8 +131,37 @@ extension FleetStore.Transaction {
         return try apps(of: device)
     }
 
+    /// The layers that retire an app, and by which change.
+    func retirements(of app: AppID) throws -> [Layer: Revision] {
+        let found = try rows(
+            "SELECT layer, target, change_epoch, change FROM documents WHERE app = ? AND aspect = 'auth' AND retired = 1",
+            [app.text])
+        return Dictionary(
+            uniqueKeysWithValues: found.compactMap { row in
+                Layer(number: row[0], target: row[1]).map { ($0, Revision(epoch: row[2], number: row[3])) }
+            })
+    }
+
+    /// Where keys of an app were left of devices that these layers have retired it on: of a device that is there, until it is
+    /// enrolled once more; of one that was removed behind the retirement. In the order of the devices' names.
+    func leftKeys(of app: AppID, retiredBy retirements: [Layer: Revision]) throws -> [LeftKeys] {
+        guard !retirements.isEmpty else { return [] }
+        return try leftKeys(of: app).filter { left in
+            try retirements.contains { layer, change in
+                if case .removed(_, let latest) = left.place, latest < change { return false }
+                switch layer {
+                case .all: return true
+                case .device(let device): return device == left.device
+                case .group(let group):
+                    if case .removed(let groups, _) = left.place { return groups.contains(group) }
+                    return try groups(of: left.device).contains(group)
+                }
+            }
+        }
+    }
+
     /// In the order of the devices' names.
-    func leftKeys(of app: AppID) throws -> [LeftKeys] {
+    private func leftKeys(of app: AppID) throws -> [LeftKeys] {
         try rows(
             """
             SELECT device, removed_groups, epoch, revision, 0 FROM left_keys WHERE app = ?1
@@ -150,4 +179,9 @@ extension FleetStore.Transaction {
             }
         }
     }
+}
+
+extension [FleetStore.Transaction.LeftKeys] {
+    /// How many devices they are of.
+    var devices: Int64 { Int64(Set(map(\.device)).count) }
 }

@@ -115,14 +115,17 @@ package enum Retirement: String, CaseIterable, Hashable, Sendable, JSONCodable {
     package func write(to writer: inout JSONWriter) { writer.value(rawValue) }
 }
 
-/// How many of those that are to be retired are how far: `{"confirmed","outstanding"}`.
+/// How many of those that are to be retired are how far: `{"confirmed","outstanding","doubtful"}`.
 package struct RetirementCounts: Hashable, Sendable, JSONCodable {
     package var confirmed: Int64
     package var outstanding: Int64
+    /// Devices, counted above or removed since, of which nobody can say whether keys are elsewhere than where they have looked.
+    package var doubtful: Int64
 
-    package init(confirmed: Int64 = 0, outstanding: Int64 = 0) {
+    package init(confirmed: Int64 = 0, outstanding: Int64 = 0, doubtful: Int64 = 0) {
         self.confirmed = confirmed
         self.outstanding = outstanding
+        self.doubtful = doubtful
     }
 
     package mutating func count(_ retirement: Retirement, _ number: Int64 = 1) {
@@ -138,6 +141,7 @@ package struct RetirementCounts: Hashable, Sendable, JSONCodable {
             switch name {
             case "confirmed": result.confirmed = try value.integer()
             case "outstanding": result.outstanding = try value.integer()
+            case "doubtful": result.doubtful = try value.integer()
             default: break
             }
         }
@@ -148,6 +152,7 @@ package struct RetirementCounts: Hashable, Sendable, JSONCodable {
         writer.object { writer in
             writer.member("confirmed", confirmed)
             writer.member("outstanding", outstanding)
+            if doubtful > 0 { writer.member("doubtful", doubtful) }
         }
     }
 }

@@ -153,6 +153,8 @@ extension SeededGenerator {
         for outcome in Outcome.allCases { counts.count(outcome, number(0...100_000)) }
         return StatusRow(
             app: app(), policy: try pick(Policy.allCases), counts: counts, offline: count(), due: count(),
-            retirement: maybe { RetirementCounts(confirmed: $0.count(), outstanding: $0.count()) })
+            retirement: maybe {
+                RetirementCounts(confirmed: $0.count(), outstanding: $0.count(), doubtful: $0.count())
+            })
     }
 }
