@@ -107,7 +107,7 @@ struct ServiceTests {
                     return first
                 }
             }
-            #expect(message?.contains("another controller of this fleet") == true)
+            #expect(message?.contains("another controller of this fleet") == true, "\(message ?? "ended")")
         }
     }
 

@@ -161,7 +161,7 @@ extension FleetStore.Transaction {
     }
 
     /// In the order of the devices' names.
-    private func leftKeys(of app: AppID) throws -> [LeftKeys] {
+    func leftKeys(of app: AppID) throws -> [LeftKeys] {
         try rows(
             """
             SELECT device, removed_groups, epoch, revision, 0 FROM left_keys WHERE app = ?1

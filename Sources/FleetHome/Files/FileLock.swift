@@ -27,5 +27,10 @@ final class FileLock: Sendable {
         _ = ftruncate(descriptor, off_t(bytes.count))
     }
 
-    deinit { close(descriptor) }
+    /// A process that is being started by another thread has the descriptor too, until it runs its program: closed here alone, the
+    /// lock would be held for so long.
+    deinit {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
 }
