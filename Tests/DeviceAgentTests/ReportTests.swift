@@ -96,7 +96,7 @@ struct ReportTests {
         if hasClock { #expect(boots == boots.sorted() && Set(boots).count == 4, "what was put back is later") }
     }
 
-    @Test("a presence says which boot was before this one; a will does not")
+    @Test("a presence says which boot was before this one, and a will does not; both name the disk")
     func previousBoot() throws {
         var device = try TestDevice()
         #expect(device.core.previousBoot == 0)
@@ -107,7 +107,8 @@ struct ReportTests {
         let presence = try Presence(json: said.payload, limit: Presence.maximumSize)
         #expect(presence.previousBoot == first.boot)
         #expect(presence.will.previousBoot == nil)
-        #expect(presence.disk == first.disk && presence.will.disk == nil, "the first start names the disk")
+        #expect(presence.disk == first.disk && presence.will.disk == first.disk, "the first start names the disk")
+        #expect(device.core.will(connection: .random(), at: presence.since).disk == first.disk)
         #expect(try presence.disk != TestDevice().core.state.disk, "also another one's at the same time")
     }
 

@@ -1196,6 +1196,26 @@ struct DeviceTests {
         }
     }
 
+    @Test("also where it came and went while the controller was away, and left no more than its will and a status")
+    func diskOfWill() throws {
+        for (disk, isFirst) in [(700, true), (700, false), (100, false)] as [(Int64, Bool)] {
+            for isWillFirst in [true, false] {
+                let world = try World()
+                let will = Presence(
+                    state: .offline, incarnation: 1, boot: 500, disk: 100, connection: .random(), since: world.now,
+                    agent: "1.0", apps: [])
+                world.connect()
+                if !isWillFirst { world.report(.fresh(till, mail, boot: 500, at: world.now), isRetained: true) }
+                world.receive(.presence(.device(till)), will.json, isRetained: true)
+                if isWillFirst { world.report(.fresh(till, mail, boot: 500, at: world.now), isRetained: true) }
+                let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+                world.online(till, incarnation: 2, boot: 800, after: isFirst ? 0 : 700, disk: disk, apps: apps)
+                let left = try world.body(.devices, "{}")["devices"]?.arrayValue?.first?["leftKeys"]
+                #expect(left == (disk == 700 ? ["com.example.mail"] : nil), "\(disk) \(isFirst) \(isWillFirst)")
+            }
+        }
+    }
+
     @Test(
         "what one of two with the same disk has destroyed, the other may have: until the device is enrolled once more")
     func copiedDisks() throws {

@@ -628,5 +628,15 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(22_824, .putBackController(withFolder: false)), .init(30_891, .remove(0)),
                     .init(33_176, .forge(0, .replayedRequest)),
                 ])),
+        KeptSchedule(
+            what: "keys on an earlier disk are told of also where no more than its device's will and status were seen",
+            schedule: Schedule(
+                seed: 3_094_793_358_673_795, devices: 2, apps: 1, broker: .hostile,
+                steps: [
+                    .init(108, .request(1, .apply(app: 0, .group(1), aspect: 1, variant: 1, isBased: true))),
+                    .init(990, .unplug(0, 245_634)), .init(1_085, .forge(0, .replayed)),
+                    .init(1_109, .enroll(1, isNew: true)), .init(3_178, .unplug(1, 110_344)),
+                    .init(19_136, .crashApp(1, 0)), .init(20_499, .crashAgent(1, effects: 3)),
+                ])),
     ]
 }

@@ -30,8 +30,8 @@ extension DeviceCore {
     /// The will of a connection that is about to be made.
     package func will(connection: RandomID, at time: Timestamp) -> Presence {
         Presence(
-            state: .offline, incarnation: enrollment.incarnation, boot: state.boot, connection: connection, since: time,
-            agent: agentVersion, apps: [])
+            state: .offline, incarnation: enrollment.incarnation, boot: state.boot, disk: state.disk,
+            connection: connection, since: time, agent: agentVersion, apps: [])
     }
 
     mutating func publishPresence(_ presenceState: Presence.State) {

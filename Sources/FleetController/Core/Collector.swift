@@ -174,6 +174,8 @@ struct Collector {
             device.since = now
         }
         device.connection = presence.connection
+        // It came and went while the controller was away: that it comes on another disk must be seen all the same.
+        if device.disk == nil, [0, presence.incarnation].contains(device.incarnation) { device.disk = presence.disk }
         // Of one that was never heard it is all that is known.
         if device.incarnation == 0 { advance(&device, presence.incarnation, presence.boot) }
         arrived[name] = nil

@@ -86,7 +86,6 @@ package struct Presence: Hashable, Sendable {
         var copy = self
         copy.state = .offline
         copy.previousBoot = nil
-        copy.disk = nil
         copy.apps = []
         copy.highest = nil
         copy.documents = nil
@@ -158,9 +157,9 @@ extension Presence: JSONCodable {
             writer.member("connection", connection)
             writer.member("since", since)
             writer.member("agent", agent)
+            writer.member("disk", ifPresent: disk)
             guard state == .online else { return }
             writer.member("previousBoot", ifPresent: previousBoot)
-            writer.member("disk", ifPresent: disk)
             writer.member("apps", apps)
             if let highest {
                 writer.member("highest") { writer in
