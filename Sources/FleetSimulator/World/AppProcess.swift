@@ -165,13 +165,13 @@ final class AppProcess {
         saidUnsupported = []
         called = [:]
         isCalledForLess = false
-        retirement.forget()
+        retirement.begin()
         crash()
     }
 
-    /// Its device has stored what is in force.
-    func stored(_ record: AppRecord) {
-        if record.install == install { retirement.stored(record) }
+    /// Its device has stored what is in force, and why it has just been wiped.
+    func stored(_ record: AppRecord, wiped: String?) {
+        if record.install == install { retirement.stored(record, wiped: wiped) }
     }
 
     // MARK: The link

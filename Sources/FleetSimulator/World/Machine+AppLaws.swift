@@ -47,6 +47,16 @@ extension Machine {
         world.fail(.quiet, "\(name): a second process of an app that is connected is told \(frame)")
     }
 
+    /// No app has keys that has still to hear of a retirement, or is to be wiped.
+    func checkMayHaveKeys(_ app: AppID, on link: LinkID) {
+        if core?.state.apps[app]?.isWipeDue == true {
+            world.fail(.erased, "\(name)/\(app) gets keys, and is to be wiped")
+        }
+        if links[link.number]?.retirement.isUntold == true, !wasPutBack, oneSince == 1 {
+            world.fail(.erased, "\(name)/\(app) gets keys, and has not heard of its retirement")
+        }
+    }
+
     /// An app that was not refused loses its connection to another one of its own only.
     func checkThrownOff(_ app: AppProcess, from link: Int64) {
         if watch.links[link] != nil, !brokenLinks.contains(link),

@@ -6,13 +6,17 @@ import FleetProtocol
 extension Machine {
     /// A transaction stands: what it has newer will not be forgotten.
     func stored(_ changes: [StoreChange]) {
+        var wiped: [AppID: String] = [:]
+        for case .event(let event) in changes {
+            if case .event(let told) = event.body, told.kind == .wiped { wiped[told.header.app] = told.message ?? "" }
+        }
         for change in changes {
             switch change {
             case .app(let app):
                 checkErased(app)
                 checkForward(app)
                 checkLevel(app, changes)
-                apps.first { $0.id == app.id }?.stored(app)
+                apps.first { $0.id == app.id }?.stored(app, wiped: wiped[app.id])
             case .document(let address, let wire?):
                 if case .desired = address, !watch.hasCome(wire, at: address) {
                     world.fail(.unforged, "\(name) keeps at \(address.path) what never came there")

@@ -308,6 +308,7 @@ final class Machine: BusClient {
             case .sendKeys(let link, let app):
                 guard let keys = keys(of: app) else { return crash(isRestarting: true) }
                 checkIntruder(.keys(keys), on: link)
+                checkMayHaveKeys(app, on: link)
                 watch.given[link.number] = disk.keys[app]
                 if watch.firstGiven[link.number] == nil { watch.firstGiven[link.number] = disk.keys[app] }
                 links[link.number]?.receive(.keys(keys), on: link.number)

@@ -5,6 +5,8 @@ import FleetProtocol
 /// Of which retirement an installation of an app has still to hear.
 struct RetirementWatch {
     private var isRetired = false
+    /// This installation has been retired, by whomever.
+    private var wasEverRetired = false
     /// It was called for a retirement, and has seen nothing else since: it has nothing that it could have got in between.
     private var isToldRetired = false
     /// Behind which delivery it has to be called for that; nil when it has been.
@@ -14,18 +16,25 @@ struct RetirementWatch {
     var isUntold: Bool { untold != nil }
 
     /// The device has stored what is in force. A retirement by somebody else is one that the app has to hear of.
-    mutating func stored(_ record: AppRecord) {
+    ///
+    /// - Parameter wiped: Why it was retired in this moment, also when that has ended in it.
+    mutating func stored(_ record: AppRecord, wiped: String?) {
         let wasRetired = isRetired
         isRetired = record.latch != nil
-        guard isRetired, !wasRetired, !isToldRetired else { return }
-        untold = record.wasReady && record.latch?.reason != .selfRetired ? record.nextDelivery : nil
+        if isRetired || wiped != nil { wasEverRetired = true }
+        guard wiped != nil || isRetired && !wasRetired, !isToldRetired else { return }
+        let isOwn = (record.latch.map { "\($0.reason)" } ?? wiped) == "\(AuthReason.selfRetired)"
+        untold = record.wasReady && !isOwn ? record.nextDelivery : nil
     }
 
-    /// It has nothing to hear any more: it retires itself, or is another installation.
+    /// It has nothing to hear any more: it retires itself.
     mutating func forget() {
         untold = nil
         isToldRetired = false
     }
+
+    /// It is another installation.
+    mutating func begin() { self = RetirementWatch() }
 
     /// Whatever has become of its retirement, an app is called for it before it is for what follows: it has data of its own to
     /// erase. Returns what is wrong with a call.
@@ -35,6 +44,7 @@ struct RetirementWatch {
         if call == .ready, case .auth(let state, _) = shown[.auth], state != .retired { isToldRetired = false }
         guard case .changed(let number, .policy(.auth(let state, _), _)) = call else { return nil }
         isToldRetired = state == .retired
+        if isToldRetired, !wasEverRetired { return "it is called for a retirement that it never had" }
         guard let untold else { return nil }
         if state == .retired { self.untold = nil }
         guard state != .retired, number > untold else { return nil }

@@ -49,6 +49,24 @@ extension Schedule {
                 steps.insert(Step(steps[index].at, close), at: index)
             }
         }
+        // In some an app is retired and then authorized again, in one moment or soon, while it runs or not.
+        var returns = SplitMix64(seed: seed ^ 0x2E71)
+        if returns.chance(theme == .retiring ? 60 : 6) {
+            for _ in 0...returns.below(3) {
+                let (device, app) = (returns.below(devices), returns.below(apps))
+                let place = [.all, .device(device), Place.group(returns.below(Self.groups))][returns.below(3)]
+                var at = steps[returns.below(steps.count)].at
+                if returns.chance(40) {
+                    let close = Action.closeApp(device, app, returns.milliseconds(1...30_000))
+                    steps.insert(Step(at, close), inOrderOf: \.at)
+                }
+                for variant in [Change.retired, Change.authorized] {
+                    let change = Change.apply(app: app, place, aspect: 0, variant: variant, isBased: false)
+                    steps.insert(Step(at, .request(0, change)), inOrderOf: \.at)
+                    at += returns.milliseconds(returns.chance(60) ? 0...30 : 100...10_000)
+                }
+            }
+        }
         // People copy and paste at all devices, all the time, in some worlds.
         var people = SplitMix64(seed: seed ^ 0xC0B1)
         if people.chance(8) || theme == .pasteboards, let last = steps.last?.at {
@@ -280,7 +298,17 @@ extension Action {
     }
 }
 
+extension Array {
+    /// Behind all that are not later.
+    fileprivate mutating func insert(_ element: Element, inOrderOf key: (Element) -> Int64) {
+        insert(element, at: firstIndex { key($0) > key(element) } ?? endIndex)
+    }
+}
+
 extension Change {
+    /// As variants of the first aspect.
+    fileprivate static let (authorized, retired) = (0, 5)
+
     fileprivate init(_ random: inout SplitMix64, devices: Int, apps: Int, _ mixture: Mixture) {
         if mixture.isLayered {
             self.init(layers: &random, devices: devices, mixture)
