@@ -251,6 +251,28 @@ struct PasscodeTests {
         #expect(try device.status(mail).secureServices == .unavailable)
     }
 
+    @Test("it goes on for an app that retires itself and is authorized again", arguments: [false, true])
+    func autoLockOfRetired(_ isAtOnce: Bool) throws {
+        var (device, link) = try device { $0.autoLock = 60 }
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.wait(40)
+        let all = Address.desired(.all, mail, .auth)
+        let authorized = DeviceEvent.message(
+            topic: all.topic(in: device.fleet.id), payload: try device.fleet.document(all, .auth(.authorized)))
+        if isAtOnce {
+            try device.handle(.frame(link, .retire(number: 1)), authorized)
+        } else {
+            try device.handle(.frame(link, .retire(number: 1)))
+            try device.answer(link)
+            #expect(try device.status(mail).authState == .retired)
+            try device.handle(authorized)
+        }
+        try device.answer(link)
+        #expect(try device.status(mail).secureServices == .available)
+        try device.wait(20)
+        #expect(try device.status(mail).secureServices == .unavailable)
+    }
+
     @Test("it counts for each app from when its own policy says it, also where another app had a long one before")
     func laterAutoLockOfAnother() throws {
         var (device, link) = try device { $0.autoLock = 3_600 }

@@ -61,6 +61,22 @@ struct RetirementTests {
         #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == true)
     }
 
+    @Test("so is one whose first ready callback still runs")
+    func toldBehindReady() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        #expect(device.sent[link]?.contains { if case .ready = $0 { true } else { false } } == true)
+        try device.apply(.all, mail, .auth, .auth(.retired, "gone"))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == false)
+        let authorizations = try device.answer(link).compactMap { delivery -> AuthState? in
+            if case .policy(.auth(let state, _), _) = delivery { state } else { nil }
+        }
+        #expect(authorizations == [.retired, .authorized])
+        #expect(device.sent[link]?.contains(.keys(device.key(of: mail))) == true)
+    }
+
     @Test("whoever was told of a retirement, or is another installation, is not told of it once more")
     func toldOnce() throws {
         var device = try TestDevice()

@@ -235,12 +235,14 @@ package struct AppRecord: Hashable, Sendable {
     }
 
     /// The retirement is over. An installation that has not been told of it still is, and answers anew for what follows.
-    mutating func endRetirement() {
+    ///
+    /// - Parameter isReadySent: Its process may be in its ready callback, or behind it.
+    mutating func endRetirement(isReadySent: Bool) {
         guard let latch else { return }
         self.latch = nil
         // What it is called for while this ends may be of before, and then it would not hear of its new keys either.
         let isTold = isToldRetired && self[.auth].sent == nil && availabilityTold.sent?.value != .available
-        guard wasReady, latch.reason != .selfRetired, !isTold else { return }
+        guard wasReady || isReadySent, latch.reason != .selfRetired, !isTold else { return }
         owed = latch
         self[.auth].told = nil
     }

@@ -45,6 +45,8 @@ struct PasscodeEntry: Sendable {
     var usedAt: Int64 = 0
     /// Apps that have locked because nobody used one: for them the passcode has to be entered again.
     var idle: Set<AppID> = []
+    /// Since when apps lock by themselves, by the running time, that have retired themselves and are asked nothing meanwhile.
+    var sinceBefore: [AppID: Int64] = [:]
     /// The running time before which no entry is looked at.
     var waitsUntil: Int64 = 0
     var check: PasscodeCheck?
@@ -223,7 +225,9 @@ extension DeviceCore {
         let after = app.asksForPasscode ? app.secureServices.autoLock : nil
         let known = autoLocks[app.id]
         guard known?.after != after else { return }
-        autoLocks[app.id] = after.map { AutoLock(after: $0, since: known?.since ?? state.running.total) }
+        let since = known?.since ?? passcodeEntry.sinceBefore[app.id]
+        passcodeEntry.sinceBefore[app.id] = app.isSelfRetired ? since : nil
+        autoLocks[app.id] = after.map { AutoLock(after: $0, since: since ?? state.running.total) }
         for id in processes.keys { batch.settledApps.insert(id) }
     }
 

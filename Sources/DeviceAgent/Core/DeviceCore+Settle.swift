@@ -245,7 +245,7 @@ extension DeviceCore {
                 change: max(retired, latch.change), reason: .policy, message: deciding.authMessage)
             if next != latch { app.latch = next }
         } else if deciding.change > latch.change, isCertain, deciding.value?.problems.isEmpty == true {
-            app.endRetirement()
+            app.endRetirement(isReadySent: processes[app.id].map { $0.phase != .registered } ?? false)
             app.hasKeys = true
             batch.keyEffects.append(.createKeys(app.id))
         }
