@@ -194,8 +194,7 @@ extension AppProcess {
                 world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties)")
             }
             isRetiring = isAttended && (isRetiring || !effects.isEmpty)
-            // What it has asked for already it is not told again.
-            if !effects.isEmpty { retirement.forget() }
+            retirement.forget()
             // The app has done that itself.
             forgetCalls()
             return effects

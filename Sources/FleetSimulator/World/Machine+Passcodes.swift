@@ -9,6 +9,8 @@ struct PasscodeWatch {
     private(set) var usedSurelyAt: Int64 = 0
     /// Since when each app locks by itself, by the running time, and whether that is certain.
     private(set) var locksSince: [AppID: (at: Int64, isCertain: Bool)] = [:]
+    /// The same of those that have retired themselves, and go on with it when they come back.
+    private var lockedSince: [AppID: (at: Int64, isCertain: Bool)] = [:]
     /// No entry is looked at before.
     private(set) var waitsUntil: Int64 = 0
     private(set) var isEnteredNow = false
@@ -56,12 +58,16 @@ struct PasscodeWatch {
     }
 
     /// Apps that lock by themselves, and those whose policy may have said so anew in this moment.
-    mutating func lock(_ apps: [(id: AppID, isNew: Bool)], at running: Int64, isCertain: Bool) {
+    mutating func lock(
+        _ apps: [(id: AppID, isNew: Bool)], selfRetired: Set<AppID>, at running: Int64, isCertain: Bool
+    ) {
+        let before = locksSince
         locksSince = Dictionary(
             uniqueKeysWithValues: apps.map { app in
-                let known = app.isNew ? nil : locksSince[app.id]
+                let known = lockedSince[app.id] ?? (app.isNew ? nil : before[app.id])
                 return (app.id, known ?? (running, isCertain))
             })
+        lockedSince = lockedSince.merging(before) { $1 }.filter { selfRetired.contains($0.key) }
     }
 
     /// How long an app that locks by itself has had nobody who uses it, in milliseconds: at least, or at most.
@@ -160,7 +166,8 @@ extension Machine {
             let isNew = watch.records[app.id]?.locksItself != true
             return (id: app.id, isNew: isNew || events.count > 1 && wasDocumentTaken(app.id, core))
         }
-        watch.passcode.lock(locking, at: running, isCertain: events.count == 1)
+        let selfRetired = core.state.apps.values.filter { $0.latch?.reason == .selfRetired }.map(\.id)
+        watch.passcode.lock(locking, selfRetired: Set(selfRetired), at: running, isCertain: events.count == 1)
         let idle = watch.passcode.locksSince.filter { app, _ in
             let after = core.state.apps[app]?.secureServices.autoLock ?? 0
             return watch.passcode.longestIdleTime(of: app, at: running) >= after * 1_000

@@ -28,10 +28,7 @@ struct RetirementWatch {
     }
 
     /// It has nothing to hear any more: it retires itself.
-    mutating func forget() {
-        untold = nil
-        isToldRetired = false
-    }
+    mutating func forget() { untold = nil }
 
     /// It is another installation.
     mutating func begin() { self = RetirementWatch() }
