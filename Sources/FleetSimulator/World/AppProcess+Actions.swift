@@ -204,6 +204,12 @@ extension AppProcess {
     /// Its agent knows no more of what it was called with.
     func forgetCalls() { (called, isCalledForLess) = ([:], true) }
 
+    /// Nor of what has become of it.
+    func forgetAll() {
+        forgetCalls()
+        retirement.forgetAll()
+    }
+
     /// What the app was called with last is what it would read: it need not look.
     func checkCalled() {
         guard let properties = session?.properties else { return }

@@ -31,8 +31,9 @@ extension Machine {
     func enroll(_ floors: Floors) {
         guard let enrolment else { return }
         world.say(name, enrolment == .replaced ? "is replaced by a new device" : "is enrolled again")
-        if enrolment == .replaced { isReplaced = true }
-        let left = enrolment == .replaced && !isRemovalUnfinished ? keysThatAreKnown : []
+        let isReplacement = enrolment == .replaced
+        if isReplacement { isReplaced = true }
+        let left = isReplacement && !isRemovalUnfinished ? keysThatAreKnown : []
         self.enrolment = nil
         isRemoved = false
         isEnrolmentKnown = world.controller.isSteady
@@ -43,6 +44,7 @@ extension Machine {
             enrollment.incarnation = max(enrollment.incarnation + 1, floors.incarnation)
         }
         leftBehind = (enrollment.incarnation, left)
+        if isReplacement { diskSince = enrollment.incarnation }
         // The home's is as new as any controller's.
         enrollment.trust = world.fleet.trusts[world.controller.renewals]
         enrollment.epoch = floors.epoch
@@ -58,14 +60,15 @@ extension Machine {
         world.controller.questions.forget(id)
         world.broker.end(allOf: user)
         isOneAgain()
-        if enrolment == .replaced { begin() }
+        if isReplacement { begin() }
         world.after(100) { [unowned self] in startAgent() }
     }
 
-    /// Keys that are here, and of which the controller has heard.
+    /// Keys that are here, and of which the controller has heard from this disk.
     private var keysThatAreKnown: Set<AppID> {
         let statuses = (try? world.controller.store.statuses(in: SimulatedFleet.id)) ?? []
-        let known = statuses.filter { $0.device == id && $0.keys == .present }.map(\.app)
+        let known = statuses.filter { $0.device == id && $0.keys == .present && $0.order.incarnation >= diskSince }
+            .map(\.app)
         return Set(known).intersection(disk.keys.keys)
     }
 

@@ -126,7 +126,7 @@ extension Machine {
         watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
         watch.promised = promised
         watch.begin(on: disk.state)
-        for app in apps { app.forgetCalls() }
+        for app in apps { app.forgetAll() }
     }
 
     /// The clock is right, the disk has room, the agent and the apps run. One that was put back is enrolled again.

@@ -315,6 +315,7 @@ extension Machine {
         visit(old, app)
         checkOutOfContact(app, was: old)
         if watch.isAlone { checkUnreadable(app, was: old) }
+        checkSelfRetired(app)
         checkMove(app, was: old)
         checkLatch(app, was: old)
         checkIsLatched(app)
@@ -335,6 +336,17 @@ extension Machine {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")
             }
+        }
+    }
+
+    /// What the layers say is in force again with what ends an app's own retirement.
+    private func checkSelfRetired(_ app: AppRecord) {
+        guard app.latch?.reason != .selfRetired, watch.bus.isCertain(app.id), let core,
+            core.membership == core.state.groups
+        else { return }
+        for policy in Policy.allCases
+        where app[policy].attempt.message?.hasPrefix("the app has retired itself") == true {
+            world.fail(.latched, "\(name)/\(app.id): \(policy.rawValue) does not follow the end of its retirement")
         }
     }
 

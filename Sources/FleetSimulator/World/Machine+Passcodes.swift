@@ -201,6 +201,9 @@ extension Machine {
         let isAsked = events.contains { if case .frame(_, .passcode(.lock)) = $0 { true } else { false } }
         for app in core.state.apps.values {
             if !isAsked, idle[app.id] == nil, let old = watch.records[app.id] { checkClosing(app, was: old) }
+            if app.isWipeDue, app.availability == .available {
+                world.fail(.erased, "\(name)/\(app.id) is to be wiped, and has secure services")
+            }
             if app.asksForPasscode, app.availability == .available { checkMayBeOpen(app, isTick: isTick, at: running) }
             if let old = watch.records[app.id] {
                 checkAttempts(app, was: old)

@@ -22,6 +22,8 @@ final class Machine: BusClient {
     var isReplaced = false
     /// The apps whose keys were on the disk that it had before this enrolment, as the controller knew.
     var leftBehind: (incarnation: Int64, apps: Set<AppID>)?
+    /// As which it first ran on the disk that it has.
+    var diskSince: Int64 = 1
     /// It was taken out of the fleet, and has not been enrolled again.
     var isRemoved = false
     /// The controller is still to be told of it.

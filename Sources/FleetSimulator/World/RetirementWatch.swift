@@ -30,6 +30,9 @@ struct RetirementWatch {
     /// It has nothing to hear any more: it retires itself.
     mutating func forget() { untold = nil }
 
+    /// Its device was put back, and may know of more or of less.
+    mutating func forgetAll() { (untold, wasEverRetired) = (nil, true) }
+
     /// It is another installation.
     mutating func begin() { self = RetirementWatch() }
 

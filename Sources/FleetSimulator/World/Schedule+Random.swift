@@ -59,6 +59,10 @@ extension Schedule {
                 if returns.chance(40) {
                     let close = Action.closeApp(device, app, returns.milliseconds(1...30_000))
                     steps.insert(Step(at, close), inOrderOf: \.at)
+                    if returns.chance(30) {
+                        let reinstall = Step(at + returns.milliseconds(0...5_000), .reinstallApp(device, app))
+                        steps.insert(reinstall, inOrderOf: \.at)
+                    }
                 }
                 for variant in [Change.retired, Change.authorized] {
                     let change = Change.apply(app: app, place, aspect: 0, variant: variant, isBased: false)

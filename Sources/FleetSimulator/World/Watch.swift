@@ -294,9 +294,7 @@ struct Watch {
     }
 
     /// What apps answer in this moment, before it is looked at.
-    mutating func noteAnswers(_ events: [DeviceEvent]) {
-        answers = Answers(events, links, conversations)
-    }
+    mutating func noteAnswers(_ events: [DeviceEvent]) { answers = Answers(events, links, conversations) }
 
     mutating func forgetUnstored() {
         for app in conversations.keys { conversations[app]?.forgetUnstored() }

@@ -48,6 +48,7 @@ extension World {
                     fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")
                 }
                 try checkLeftKeys(of: machine)
+                try checkCopied(machine)
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
                 for status in statuses where status.device == machine.id {
                     checkRetained(status)
@@ -107,6 +108,12 @@ extension World {
         fail(
             .erased,
             "\(machine.name) has left the keys of \(left.apps.sorted()) on another disk, and told is of \(told)")
+    }
+
+    /// By now all that were copied, or put back, are enrolled once more: nobody is told of copies any more.
+    private func checkCopied(_ machine: Machine) throws {
+        guard schedule.broker != .hostile, try controller.store.device(machine.id)?.isCopied == true else { return }
+        fail(.summary, "\(machine.name) is shown as copied, and has been enrolled once more")
     }
 
     private var members: [Machine] { machines.filter { !$0.isRemoved } }
