@@ -52,7 +52,9 @@ extension Machine {
         if core?.state.apps[app]?.isWipeDue == true {
             world.fail(.erased, "\(name)/\(app) gets keys, and is to be wiped")
         }
-        if links[link.number]?.retirement.isUntold == true, !wasPutBack, oneSince == 1 {
+        // One that has retired itself meanwhile takes none before it has the agent's word of that.
+        guard let process = links[link.number], process.session?.properties.authReason != .selfRetired else { return }
+        if process.retirement.isUntold, !wasPutBack, oneSince == 1 {
             world.fail(.erased, "\(name)/\(app) gets keys, and has not heard of its retirement")
         }
     }
