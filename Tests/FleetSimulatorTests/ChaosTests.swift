@@ -119,6 +119,21 @@ struct ChaosTests {
         #expect(ChaosModel(changes: [], history: [row(1, 1, document)]).problems.count == 1)
     }
 
+    @Test("who was taken out of the fleet stands in the history, once")
+    func removed() {
+        var removal = ChaosRemoval(number: 1, device: DeviceID(unchecked: "d3"), isDone: true)
+        let row = JSONValue.object([
+            "revision": 1, "app": "_device", "target": "device/d3", "aspect": "removal", "why": "removal-1", "old": [],
+        ])
+        func problems(_ history: [JSONValue]) -> Int {
+            ChaosModel(changes: [], removals: [removal], history: history).problems.count
+        }
+        #expect(problems([row]) == 0 && problems([]) == 1 && problems([row, row]) == 1)
+        removal.isDone = false
+        #expect(problems([row]) == 0 && problems([]) == 0 && problems([row, row]) == 1)
+        #expect(ChaosModel(changes: [], history: [row]).problems.count == 1)
+    }
+
     @Test("a device beats its groups, the higher priority another group, then the smaller id, and all comes last")
     func layers() {
         let groups: [GroupID: ChaosGroup] = [

@@ -4,8 +4,8 @@ import FleetProtocol
 extension Chaos {
     /// What fleetctl is doing about a device.
     enum Admission {
-        /// To be enrolled again after so many milliseconds.
-        case removing(ChaosQuestion, for: Int64)
+        /// To be enrolled again after so many milliseconds; with its place among the removals.
+        case removing(ChaosQuestion, Int, for: Int64)
         /// Until it is enrolled.
         case waiting(until: Int64)
         case enrolling(ChaosQuestion)
@@ -18,7 +18,9 @@ extension Chaos {
 
     func remove(_ device: Int, for time: Int64) throws {
         guard admissions[device] == nil else { return }
-        admissions[device] = .removing(try askToRemove(device), for: time)
+        removals.append(ChaosRemoval(number: removals.count + 1, device: fleet.devices[device - 1]))
+        let last = removals.count - 1
+        admissions[device] = .removing(try ask(removals[last]), last, for: time)
     }
 
     private func askToEnroll(_ device: Int) throws -> ChaosQuestion {
@@ -27,10 +29,10 @@ extension Chaos {
             ["enroll", "device", id.text, "--out", fleet.path(of: id)], named: "enroll-\(id)", fleet: fleet, at: now)
     }
 
-    private func askToRemove(_ device: Int) throws -> ChaosQuestion {
-        let id = fleet.devices[device - 1]
-        return try ChaosQuestion(
-            ["device", "remove", id.text, "--leaving-keys"], named: "remove-\(id)", fleet: fleet, at: now)
+    private func ask(_ removal: ChaosRemoval) throws -> ChaosQuestion {
+        try ChaosQuestion(
+            ["device", "remove", removal.device.text, "--leaving-keys", "--why", removal.why],
+            named: "remove-\(removal.device)", fleet: fleet, at: now)
     }
 
     /// Repeats what had no answer, as a person does.
@@ -38,16 +40,17 @@ extension Chaos {
         for (device, admission) in admissions.sorted(by: { $0.key < $1.key }) {
             let name = "d\(device)"
             switch admission {
-            case .removing(let question, let time):
+            case .removing(let question, let removal, let time):
                 switch finish(question) {
                 case nil: break
                 case .accepted:
+                    removals[removal].isDone = true
                     story.tell("\(name) is taken out of the fleet for \(time) ms", of: name, at: now)
                     admissions[device] = .waiting(until: now + time)
                 case .refused(let reason):
                     fail(ChaosFinding(.answered, "\(name) could not be removed: \(reason)", device: name))
                     admissions[device] = nil
-                case .unknown: admissions[device] = .removing(try askToRemove(device), for: time)
+                case .unknown: admissions[device] = .removing(try ask(removals[removal]), removal, for: time)
                 }
             case .waiting(let time):
                 if now >= time { admissions[device] = .enrolling(try askToEnroll(device)) }
@@ -66,5 +69,20 @@ extension Chaos {
                 }
             }
         }
+    }
+}
+
+/// A device that is taken out of the fleet.
+struct ChaosRemoval {
+    let number: Int
+    let device: DeviceID
+    var isDone = false
+
+    /// What the history is told as the reason, also by who repeats it.
+    var why: String { "removal-\(number)" }
+
+    func isTold(in entry: JSONValue) -> Bool {
+        entry["why"]?.stringValue == why && entry["aspect"] == "removal"
+            && entry["target"]?.stringValue == "\(Layer.device(device))"
     }
 }

@@ -58,7 +58,7 @@ extension Chaos {
         var last = [ChaosFinding(.total, "the controller does not answer")]
         repeat {
             if let snapshot = try await snapshot() {
-                last = snapshot.findings(ChaosModel(changes: changes, history: snapshot["history"]))
+                last = snapshot.findings(ChaosModel(changes: changes, removals: removals, history: snapshot["history"]))
                 if last.isEmpty {
                     return story.tell("\(since), and all is well after \(now - begin) ms", at: now)
                 }
@@ -76,7 +76,7 @@ extension Chaos {
         guard let answers = try await ask(["history"]) else {
             return fail(ChaosFinding(.total, "the controller does not answer"))
         }
-        let model = ChaosModel(changes: changes, history: answers["history"] ?? [])
+        let model = ChaosModel(changes: changes, removals: removals, history: answers["history"] ?? [])
         let number = changes.count + 1
         var keys = model.live.keys.filter { $0.aspect == .auth }
         for app in fleet.apps {
@@ -113,7 +113,7 @@ extension Chaos {
         guard let answers = try await ask(["history", "apps"]) else {
             return fail(ChaosFinding(.total, "the controller does not answer"))
         }
-        let model = ChaosModel(changes: changes, history: answers["history"] ?? [])
+        let model = ChaosModel(changes: changes, removals: removals, history: answers["history"] ?? [])
         for transcript in transcripts {
             let name = "\(transcript.app) on \(transcript.device)"
             let device = transcript.device.text

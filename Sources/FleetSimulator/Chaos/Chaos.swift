@@ -28,6 +28,7 @@ final class Chaos {
     var heals: [ChaosPlan.Link: Int64] = [:]
     /// What is done about which device.
     var admissions: [Int: Admission] = [:]
+    var removals: [ChaosRemoval] = []
     /// Device and app of those that have been told to retire themselves, and not been authorized for certain since.
     var retired: Set<[Int]> = []
     private var converged = 0

@@ -24,12 +24,13 @@ struct ChaosModel {
     }
 
     /// - Parameter history: As `fleetctl get history -o json` lists it.
-    init(changes: [ChaosChange], history: [JSONValue]) {
+    init(changes: [ChaosChange], removals: [ChaosRemoval] = [], history: [JSONValue]) {
         var byReason: [String: ChaosChange] = [:]
         for change in changes { byReason[change.why] = change }
         var seen: [String: Set<Key>] = [:]
         var stored: [String: Set<Int64>] = [:]
         for entry in history.sorted(by: { ($0["revision"]?.integerValue ?? 0) < ($1["revision"]?.integerValue ?? 0) }) {
+            if removals.contains(where: { $0.isTold(in: entry) }) { continue }
             guard let revision = entry["revision"]?.integerValue, let why = entry["why"]?.stringValue,
                 let change = byReason[why]
             else {
@@ -57,6 +58,12 @@ struct ChaosModel {
             }
         }
         for change in changes { takeGroup(change) }
+        for removal in removals {
+            let count = history.count(where: removal.isTold)
+            if count > 1 || removal.isDone && count == 0 {
+                problems.append("\(removal.why) of \(removal.device) stands \(count) times in the history")
+            }
+        }
     }
 
     static func key(_ row: JSONValue) -> Key? {
