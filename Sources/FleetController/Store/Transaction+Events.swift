@@ -83,10 +83,9 @@ extension FleetStore.Transaction {
         let found = try rows(
             "SELECT app, max(stored_at) FROM events WHERE device = ? AND kind = ? GROUP BY app",
             [device.id, EventKind.wiped.rawValue])
-        return Dictionary(
-            uniqueKeysWithValues: found.compactMap { row in
-                AppID(row[0] as String).map { ($0, Timestamp(milliseconds: row[1])) }
-            })
+        return found.reduce(into: [:]) { wipes, row in
+            if let app = AppID(row[0] as String) { wipes[app] = Timestamp(milliseconds: row[1]) }
+        }
     }
 
     /// Through which number the events of a boot are stored; nil when none of it is known.

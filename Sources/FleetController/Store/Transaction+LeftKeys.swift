@@ -136,10 +136,10 @@ extension FleetStore.Transaction {
         let found = try rows(
             "SELECT layer, target, change_epoch, change FROM documents WHERE app = ? AND aspect = 'auth' AND retired = 1",
             [app.text])
-        return Dictionary(
-            uniqueKeysWithValues: found.compactMap { row in
-                Layer(number: row[0], target: row[1]).map { ($0, Revision(epoch: row[2], number: row[3])) }
-            })
+        return found.reduce(into: [:]) { retirements, row in
+            guard let layer = Layer(number: row[0], target: row[1]) else { return }
+            retirements[layer] = Revision(epoch: row[2], number: row[3])
+        }
     }
 
     /// Where keys of an app were left of devices that these layers have retired it on: of a device that is there, until it is

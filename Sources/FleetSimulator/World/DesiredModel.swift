@@ -183,7 +183,7 @@ struct DesiredModel {
             values[address] = value
             if result.isChanged { note(result, Change(address: address, user: user, why: request.why)) }
         }
-        return nil
+        return Self.problem(inOrderOf: results, of: request.changes)
     }
 
     private mutating func note(_ result: ChangeResult, _ change: Change) {
@@ -202,12 +202,13 @@ struct DesiredModel {
     ) -> String? {
         let wanted = Set(request.documents.flatMap(live))
         let told = Set(results.map { Address.desired($0.layer, $0.app, $0.aspect) })
+        let keepingOut = wanted.filter(keepsOut)
         for address in wanted { values[address] = nil }
         for result in results {
             let address = Address.desired(result.layer, result.app, result.aspect)
             note(result, Change(address: address, user: user, why: request.why))
         }
-        guard told != wanted else { return nil }
+        guard told != wanted else { return Self.problem(inOrderOf: results, keepingOut: keepingOut) }
         return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"
     }
 
