@@ -97,16 +97,14 @@ struct WaitOptions: ParsableArguments {
                 var known: Progress?
                 while true {
                     do {
-                        var progress = try await Self.progress(documents, controller, naming: false)
-                        if let known { progress.follow(known) }
+                        var progress = try await Self.progress(documents, controller, naming: false, after: known)
+                        known = progress
                         // Names are looked for once, at the end.
                         if !progress.isSettled, ContinuousClock.now >= end {
+                            progress = try await Self.progress(documents, controller, naming: true, after: known)
                             known = progress
-                            progress = try await Self.progress(documents, controller, naming: true)
-                            if let known { progress.follow(known) }
                         }
                         if progress.isSettled || ContinuousClock.now >= end { return progress }
-                        known = progress
                     } catch let error as CommandError where error.status == .unreachable {
                         if ContinuousClock.now >= end {
                             guard let known else { throw error }
@@ -129,9 +127,9 @@ struct WaitOptions: ParsableArguments {
     /// An answer has room for the rows of some 400 apps.
     private static let appsAtOnce = 100
 
-    /// Asks in parts, each with all documents of its apps.
+    /// Asks in parts, each with all documents of its apps, and notes who has left since `earlier`.
     private static func progress(
-        _ documents: [DocumentSelector], _ controller: Controller, naming: Bool
+        _ documents: [DocumentSelector], _ controller: Controller, naming: Bool, after earlier: Progress?
     ) async throws -> Progress {
         let apps = Dictionary(grouping: documents, by: \.app).sorted { $0.key < $1.key }.map(\.value)
         var parts: [ProgressAnswer] = []
@@ -140,7 +138,9 @@ struct WaitOptions: ParsableArguments {
             parts.append(
                 try await controller.ask(.progress, SelectionRequest(documents: part, names: naming)).decoded())
         }
-        return Progress(joining: parts, isNamed: naming)
+        var progress = Progress(joining: parts, isNamed: naming)
+        if let earlier { progress.follow(earlier) }
+        return progress
     }
 
     private static func report(_ response: ChangeResponse, _ change: String, _ progress: Progress?) -> Report {

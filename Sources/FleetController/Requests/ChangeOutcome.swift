@@ -122,9 +122,11 @@ struct ChangeOutcome {
             try request.incarnation != nil || device != nil || !documents.isEmpty || transaction.isRemoved(name)
         else { throw Response.Failure(.notFound, "there is no device \(name)", at: "device") }
         let last = max(enrolled ?? 0, request.incarnation ?? 0)
-        let isNews = try device != nil || !transaction.isRemoved(name)
-        let said = try LastWords(
-            of: name, as: max(last, device?.lastIncarnation ?? 0), transaction, in: identity.fleetID)
+        // Nothing more is told by who removes it once more.
+        let said =
+            try device == nil && transaction.isRemoved(name)
+            ? nil
+            : LastWords(of: name, as: max(last, device?.lastIncarnation ?? 0), transaction, in: identity.fleetID)
         let holding =
             try device.map { try transaction.noteKeysOfRemoved($0, in: identity.fleetID, at: change.now) } ?? []
         if !holding.isEmpty {
@@ -136,7 +138,7 @@ struct ChangeOutcome {
         for group in try transaction.groups(of: name) { try transaction.setMember(name, of: group, false) }
         cleared += try transaction.removeDevice(name, enrolled: last, at: change.now).map { .reply(name, $0, .status) }
         cleared.append(.presence(.device(name)))
-        if isNews { try change.rememberRemoval(of: name, saying: said) }
+        if let said { try change.rememberRemoval(of: name, saying: said) }
         try change.finish()
         issued = change.issued
         removed = [name]

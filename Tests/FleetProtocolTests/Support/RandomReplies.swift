@@ -109,7 +109,7 @@ extension SeededGenerator {
 
     mutating func progress() throws -> SelectionRequest {
         let selection = try selection()
-        return SelectionRequest(documents: selection.documents, why: selection.why, names: maybe { _ in true } ?? false)
+        return SelectionRequest(documents: selection.documents, why: selection.why, names: chance(50))
     }
 
     mutating func plan() throws -> PlanRequest {
