@@ -27,5 +27,9 @@ struct StateLock: ~Copyable {
         guard isWritten, fsync(file) == 0 else { throw Files.failure("write \(path)") }
     }
 
-    deinit { close(file) }
+    /// Unlocked, and not only closed: a process that is being started by another thread has the descriptor too.
+    deinit {
+        flock(file, LOCK_UN)
+        close(file)
+    }
 }

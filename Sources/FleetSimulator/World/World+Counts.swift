@@ -41,6 +41,7 @@ extension World {
             for app in real.keys.sorted() {
                 for row in try controller.store.summary(of: app, at: controller.clock) {
                     check(row, real[app]?.policies[row.policy] ?? Counted())
+                    if row.policy == .auth { try checkDoubtful(row) }
                 }
             }
             var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
@@ -49,6 +50,23 @@ extension World {
             try controller.checkTimes()
         } catch {
             fail(.total, "\(error)")
+        }
+    }
+
+    /// Of a retired app nobody is told that its keys are gone where a device is listed as having left some; and of one that is
+    /// not retired there is no doubt.
+    private func checkDoubtful(_ row: StatusRow) throws {
+        let doubtful = row.retirement?.doubtful ?? 0
+        let isRetired = controller.desired.values.keys.contains { address in
+            if case .desired(_, row.app, .auth) = address { controller.desired.isRetired(address) } else { false }
+        }
+        guard controller.desired.isRetired(.desired(.all, row.app, .auth)) else {
+            if doubtful > 0, !isRetired { fail(.erased, "\(row.app) is not retired, and \(doubtful) are in doubt") }
+            return
+        }
+        let left = try machines.filter { try controller.store.leftKeys(of: $0.id).contains(row.app) }
+        if left.count > doubtful {
+            fail(.erased, "\(row.app): keys are elsewhere of \(left.map(\.name)), and told is of \(doubtful)")
         }
     }
 
