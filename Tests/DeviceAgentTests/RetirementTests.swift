@@ -252,6 +252,20 @@ struct RetirementTests {
         #expect(try device.reported(mail).managed == .managed)
     }
 
+    @Test("an app that has retired itself is managed again with the document that ends this", arguments: [true, false])
+    func managedAgain(isRetired: Bool) throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.handle(.frame(link, .retire()))
+        try device.answer(link)
+        #expect(try device.reported(mail).managed == .unknown)
+        try device.apply(.all, mail, .auth, .auth(isRetired ? .retired : .authorized))
+        #expect(try device.reported(mail).managed == .managed)
+        #expect(try device.answer(link).contains(.managed(.managed)))
+    }
+
     @Test(
         "what an app says of its own retirement is told, whatever the document says",
         arguments: [PolicyState.applied, .error])

@@ -74,9 +74,9 @@ extension DeviceCore {
         let (authState, latch, wasLocked) = (app.authState, app.latch?.reason, app.isLocked)
         let wishes = layers.wishes(for: id)
         let isCertain = isCertain(of: id)
-        settleManaged(&app, wishes, isCertain)
         releasePasscodeLock(&app, by: wishes[.secureServices].first, isCertain)
         settleAuth(&app, wishes, isCertain, isWiping: isWiping, at: now)
+        settleManaged(&app, wishes, isCertain)
         // What the app has done itself needs nobody's confirmation.
         let mayLoosen = isCertain || app.isSelfRetired
         // A self-retirement speaks to every policy.

@@ -336,6 +336,9 @@ final class Controller: BusClient {
                 {
                     world.fail(.barrier, "\(device) is told that all is there, and the broker does not have \(missing)")
                 }
+                if world.isSettled, Self.tellsOfLoss(topic, payload) {
+                    world.fail(.ends, "nothing was lost, and \(topic) tells that something was")
+                }
                 if world.schedule.broker == .lossy {
                     if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
                     if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id) {

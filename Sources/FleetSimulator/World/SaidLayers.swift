@@ -13,6 +13,8 @@ struct SaidLayers {
     private(set) var groups: [GroupID] = []
     /// Those that an older agent cannot read.
     private var unknown: Set<Address> = []
+    /// The world has rested for longer than a level lasts that is for a time.
+    var hasRested = true
 
     init(_ wishes: [FleetStore.Wish], of device: DeviceID, readBy older: OlderReader? = nil) {
         self.device = device
@@ -143,14 +145,13 @@ struct SaidLayers {
         }
     }
 
-    /// The world rests for longer than a level lasts.
     private func isPassed(_ wish: LogLevelWish, at wall: Timestamp) -> Bool {
-        wish.duration != nil || wish.notAfter.map { $0.advanced(bySeconds: 2) < wall } ?? false
+        wish.duration != nil && hasRested || wish.notAfter.map { $0.advanced(bySeconds: 2) < wall } ?? false
     }
 
     /// Whether a person's code or a clock decides.
     private func isOpen(_ wish: LogLevelWish) -> Bool {
-        wish.code != nil && wish.level.isExpectedToAsk || wish.notAfter != nil
+        wish.code != nil && wish.level.isExpectedToAsk || wish.notAfter != nil || wish.duration != nil
     }
 
     /// Those that last only for a time have passed. nil where a person's code decides, or a clock that was set back.

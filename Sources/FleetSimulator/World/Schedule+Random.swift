@@ -226,6 +226,29 @@ extension Action {
         static func any(_ random: inout SplitMix64) -> Self { drawn[random.below(drawn.count)] }
     }
 
+    /// What happens in a fleet that has come to rest, and loses nothing.
+    static func atRest(_ random: inout SplitMix64, devices: Int, apps: Int) -> Self {
+        let device = random.below(devices)
+        let app = random.below(apps)
+        switch random.below(40) {
+        case 0...1: return .cutDevice(device, noticedAfter: 0)
+        case 2: return .stopAgent(device)
+        case 3...4: return .crashAgent(device, effects: 0)
+        case 5: return .reboot(device)
+        case 6: return .crashApp(device, app)
+        case 7: return .reinstallApp(device, app)
+        case 8: return .attempt(device, app)
+        case 9: return .answer(device, app)
+        case 10: return .retire(device, app)
+        case 11: return .cutController(noticedAfter: 0)
+        case 12: return .crashController(effects: 0, downFor: 1)
+        default:
+            let mixture = Mixture(seed: random.next(), theme: random.chance(50) ? .layers : nil)
+            let change = Change(&random, devices: devices, apps: apps, mixture)
+            return .request(random.below(Schedule.operators), change)
+        }
+    }
+
     fileprivate init(
         _ random: inout SplitMix64, devices: Int, apps: Int, _ broker: Schedule.Manners, _ mixture: Mixture
     ) {

@@ -188,7 +188,7 @@ extension World {
                     }
                 }
                 let waiting = real.outcomes.delivered + real.outcomes.pending
-                let isLongAgo = schedule.broker == .lossy && controller.isPunctual
+                let isLongAgo = schedule.broker == .lossy && controller.isPunctual && !isSettled
                 real.overdue = (isLongAgo ? waiting : 0)...waiting
                 check(row, real)
             }

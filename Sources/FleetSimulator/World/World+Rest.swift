@@ -42,7 +42,8 @@ extension World {
                     return fail(.total, "\(machine.name) is not there")
                 }
                 if !online.contains(machine.id) { fail(.presence, "\(machine.name) is connected and not shown so") }
-                let layers = SaidLayers(wishes, of: machine.id, readBy: machine.older)
+                var layers = SaidLayers(wishes, of: machine.id, readBy: machine.older)
+                layers.hasRested = !isSettled
                 let groups = try store.groups(of: machine.id)
                 if groups != layers.groups.sorted() {
                     fail(.summary, "\(machine.name) is shown in \(groups), and is told to be in \(layers.groups)")

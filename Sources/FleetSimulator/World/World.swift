@@ -40,6 +40,8 @@ final class World {
     let isGuarded: Bool
     /// The faults have stopped.
     var isCalm = false
+    /// Everything has come to rest since.
+    var isSettled = false
     /// A hostile broker has shown the controller reports of earlier, as of a device's image.
     var areReportsReplayed = false
     /// A controller that did not notice that it was put back has given a number to another change as well.
@@ -150,7 +152,10 @@ final class World {
         let isLossy = schedule.broker == .lossy || schedule.forgetsTombstones
         pass(until: now + (hasClogged ? 2_700_000 : isLossy ? 1_500_000 : 75_000))
         if violation == nil { checkAtRest() }
-        guard violation == nil, let absent else { return violation }
+        guard violation == nil, let absent else {
+            changeAtRest()
+            return violation
+        }
         if absent.isClosed { absent.open() } else { absent.turnBack() }
         pass(until: now + 75_000)
         if violation == nil { checkAtRest() }
@@ -168,7 +173,7 @@ final class World {
         }
     }
 
-    private func pass(until end: Int64) {
+    func pass(until end: Int64) {
         while violation == nil, let at = queue.next, at <= end {
             now = max(now, at)
             queue.removeFirst()?()
