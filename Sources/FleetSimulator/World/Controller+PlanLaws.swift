@@ -69,10 +69,14 @@ extension Controller {
             }
             let rows = try counts(running)
             // An app that nobody has may become known, or be forgotten.
-            let moves = rows.compactMap { row in
-                let before = planned.rows.first { $0.app == row.app && $0.policy == row.policy }
-                let known = before ?? StatusRow(app: row.app, policy: row.policy, counts: .init(), offline: 0)
-                return known == row ? nil : PlannedMove(before: known, after: row)
+            let apps = Set((planned.rows + rows).map(\.app)).sorted()
+            let moves = apps.flatMap { app in
+                Policy.allCases.compactMap { policy in
+                    let none = StatusRow(app: app, policy: policy, counts: .init(), offline: 0)
+                    let before = planned.rows.first { $0.app == app && $0.policy == policy } ?? none
+                    let after = rows.first { $0.app == app && $0.policy == policy } ?? none
+                    return before == after ? nil : PlannedMove(before: before, after: after)
+                }
             }
             if plan.moves != moves {
                 world.fail(

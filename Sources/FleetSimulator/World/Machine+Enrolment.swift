@@ -60,8 +60,20 @@ extension Machine {
         world.controller.questions.forget(id)
         world.broker.end(allOf: user)
         isOneAgain()
-        if isReplacement { begin() }
+        if isReplacement {
+            begin()
+            uninstallSome()
+        }
         world.after(100) { [unowned self] in startAgent() }
+    }
+
+    /// Now and then an app of the device before is not there any more.
+    private func uninstallSome() {
+        var any = SplitMix64(seed: world.schedule.seed ^ UInt64(enrollment.incarnation) << 8 ^ UInt64(number))
+        for app in apps where any.chance(10) {
+            world.say(app.name, "is not on the new device")
+            app.close()
+        }
     }
 
     /// Keys that are here, and of which the controller has heard from this disk.

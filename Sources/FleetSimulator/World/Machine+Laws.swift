@@ -225,6 +225,9 @@ extension Machine {
             guard app[.logLevel].source == check.address, app[.logLevel].attempt.outcome == .awaitingCode else {
                 return
             }
+            // Another one may decide by now, which has still to wait until it is certain.
+            let layers = SaidLayers(held: core.signedDocuments, by: id, in: core.state.groups)
+            guard layers.deciding(.logLevel, of: app.id)?.source == check.address else { return }
             world.fail(.codes, "\(name)/\(app.id): its code was typed, and it still waits for it")
         } else {
             let isTold = effects.contains { effect in

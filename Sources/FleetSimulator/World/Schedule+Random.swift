@@ -1,3 +1,5 @@
+import FleetProtocol
+
 extension Schedule {
     package static let groups = 2
     package static let operators = 2
@@ -247,6 +249,20 @@ extension Action {
             let change = Change(&random, devices: devices, apps: apps, mixture)
             return .request(random.below(Schedule.operators), change)
         }
+    }
+
+    /// Devices leave a group, which says something to an app, and come to it again.
+    static func leavingAndComing(_ random: inout SplitMix64, devices: Int, apps: Int) -> [Self] {
+        let group = random.below(Schedule.groups)
+        let members = random.below(1 << devices)
+        let aspect = random.below(Aspect.allCases.count)
+        let changes: [Change] = [
+            .group(group, priority: 0, members: 0),
+            .apply(
+                app: random.below(apps), .group(group), aspect: aspect, variant: random.below(6), isBased: false),
+            .group(group, priority: 0, members: members),
+        ]
+        return changes.map { .request(0, $0) }
     }
 
     fileprivate init(

@@ -53,6 +53,9 @@ extension World {
                 for app in machine.apps { check(app, on: machine, core, layers, statuses) }
                 for status in statuses where status.device == machine.id {
                     checkRetained(status)
+                    if core.state.apps[status.app] == nil {
+                        fail(.gone, "\(machine.name) does not know \(status.app), which is shown there")
+                    }
                     if status.order.incarnation < machine.enrollment.incarnation {
                         fail(
                             .summary,

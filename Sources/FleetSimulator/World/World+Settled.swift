@@ -9,9 +9,15 @@ extension World {
         say("STEP", "what changes now is there at once")
         isSettled = true
         var end: Int64 = 0
+        var actions: [Action] = []
         for _ in 0...any.below(4) {
-            let action = Action.atRest(&any, devices: schedule.devices, apps: schedule.apps)
-            end += any.milliseconds(any.chance(50) ? 0...20 : 0...2_000)
+            actions.append(.atRest(&any, devices: schedule.devices, apps: schedule.apps))
+            // Who leaves a group and comes to it again has what it said meanwhile.
+            if any.chance(20) { actions += Action.leavingAndComing(&any, devices: schedule.devices, apps: schedule.apps) }
+        }
+        let pauses = [0...4, 0...20, 0...2_000]
+        for action in actions {
+            end += any.milliseconds(pauses[any.below(3)])
             after(end) { [unowned self] in
                 say("STEP", "\(action)")
                 perform(action)
