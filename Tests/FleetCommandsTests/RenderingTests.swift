@@ -54,15 +54,19 @@ struct RenderingTests {
         retired.retirement = RetirementCounts(confirmed: 2, outstanding: 1)
         var gone = row("a", .auth, applied: 1)
         gone.retirement = RetirementCounts(confirmed: 1, doubtful: 2)
-        let report = StatusCommand.report([retired, row("com.example.mail", .print, applied: 3), gone])
-        #expect(
-            report.table.suffix(3) == [
-                "",
-                "the keys of com.example.mail: destroyed on 2 of 3 devices: "
-                    + "fleetctl get apps --app com.example.mail --retirement outstanding",
-                "the keys of a: destroyed on 1 of 1 device, and of 2 devices perhaps elsewhere: fleetctl get devices; removed ones: "
-                    + "fleetctl get history",
-            ])
+        var removed = row("b", .auth, applied: 0)
+        removed.retirement = RetirementCounts(doubtful: 1)
+        let report = StatusCommand.report([retired, row("com.example.mail", .print, applied: 3), gone, removed])
+        let lines: [String] = [
+            "",
+            "the keys of com.example.mail: destroyed on 2 of 3 devices: "
+                + "fleetctl get apps --app com.example.mail --retirement outstanding",
+            "the keys of a: destroyed on 1 of 1 device, and of 2 devices perhaps elsewhere: fleetctl get devices; removed ones: "
+                + "fleetctl get history",
+            "the keys of b: on no device that is there, and of 1 device perhaps elsewhere: fleetctl get devices; removed ones: "
+                + "fleetctl get history",
+        ]
+        #expect(Array(report.table.suffix(4)) == lines)
         let json = try report.lines(as: .json).joined().replacing(" ", with: "")
         #expect(json.contains(#""retirement":{"confirmed":2,"outstanding":1}"#), "\(json)")
     }
@@ -265,6 +269,10 @@ struct RenderingTests {
                 "DEVICE  APP  STATE    AUTH        KEYS     RUNS  REPORT  APPLIED  OTHERWISE",
                 "till-1  a    offline  authorized  present  yes       33        1  openIn pending, print error (no printer)",
             ])
+        let doubtful = JSONValue.object((app.memberValues ?? []) + [.init("doubtful", true)])
+        let otherwise = GetApps.report([doubtful]).table.last?.split(separator: "        1  ").last
+        #expect(
+            otherwise == "keys perhaps elsewhere (get devices), openIn pending, print error (no printer)")
     }
 
     @Test("events say what happened in one line, whatever the device has said")

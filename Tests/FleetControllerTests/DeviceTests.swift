@@ -1300,6 +1300,10 @@ struct DeviceTests {
             world.report(status)
             world.online(till, incarnation: 2, boot: 800, after: 600, disk: disk, apps: apps)
             #expect(try world.store.leftKeys(of: till) == (disk == 100 ? [] : [mail]))
+            func listed() throws -> JSONValue? { try world.body(.apps, "{}")["apps"]?.arrayValue?.first }
+            #expect(try listed()?["doubtful"] == nil)
+            try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+            #expect(try listed()?["doubtful"] == (disk == 100 ? nil : true))
         }
     }
 

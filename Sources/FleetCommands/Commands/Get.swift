@@ -111,7 +111,8 @@ struct GetApps: AsyncParsableCommand {
         abstract: "Lists the apps of the devices, and how far each is with what is wanted of it now.",
         discussion: """
             -o json and -o yaml give the whole status as the device published it, and beside it `connection`, `counted` \
-            (each policy's outcome, held against what is wanted now) and, of an app that is to be retired, `retirement`.
+            (each policy's outcome, held against what is wanted now) and, of an app that is to be retired, `retirement` and, where keys may be on an earlier \
+            disk or a copy of the device's, `doubtful`.
 
             EXAMPLES
               fleetctl get apps --device till-1
@@ -179,6 +180,7 @@ struct GetApps: AsyncParsableCommand {
                     otherwise.append("\(policy.name) \(outcome)\(message ?? "")")
                 }
             }
+            if app["doubtful"] == true { otherwise.insert("keys perhaps elsewhere (get devices)", at: 0) }
             table.add([
                 Cell.text(app["device"]), Cell.text(app["app"]), Cell.text(app["connection"]),
                 Cell.text(app["auth"]?["state"]), keys(of: app),

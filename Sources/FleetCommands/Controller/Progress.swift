@@ -165,8 +165,10 @@ extension RetirementCounts {
 
     /// `the keys of com.example.mail: destroyed on 9 of 10 devices, and of 1 device perhaps elsewhere`.
     func text(of app: AppID) -> String {
-        "the keys of \(app): destroyed on \(confirmed) of \(Self.devices(all))"
-            + (doubtful > 0 ? ", and of \(Self.devices(doubtful)) perhaps elsewhere" : "")
+        let elsewhere = "of \(Self.devices(doubtful)) perhaps elsewhere"
+        if all == 0, doubtful > 0 { return "the keys of \(app): on no device that is there, and \(elsewhere)" }
+        return "the keys of \(app): destroyed on \(confirmed) of \(Self.devices(all))"
+            + (doubtful > 0 ? ", and \(elsewhere)" : "")
     }
 
     private static func devices(_ count: Int64) -> String { "\(count) device\(count == 1 ? "" : "s")" }

@@ -144,7 +144,7 @@ extension ControllerCore {
                     in: identity.fleetID, app: request.app, device: request.device, among: selection, after: $0,
                     limit: 200)
             }, key: { $0.row },
-            { AppRow(status: $0.status, counted: try counts.counted($0.tallied, of: $0.status.app)) })
+            { try AppRow($0.status, $0.tallied, &counts) })
     }
 
     private func policies(

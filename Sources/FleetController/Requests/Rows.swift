@@ -27,6 +27,7 @@ struct AppCounts {
     let now: Timestamp
     private var tallies: [AppID: Tally] = [:]
     private var known: [Tally.Rows: CountedApp] = [:]
+    private var doubtful: [AppID: Set<DeviceID>] = [:]
 
     init(transaction: FleetStore.Transaction, now: Timestamp) {
         self.transaction = transaction
@@ -42,12 +43,28 @@ struct AppCounts {
         known[rows] = counted
         return counted
     }
+
+    /// Whether keys of an app that is to be retired may be elsewhere than on its device's disk, whatever that says.
+    mutating func isDoubtful(_ app: AppID, on device: DeviceID) throws -> Bool {
+        if let known = doubtful[app] { return known.contains(device) }
+        let left = try transaction.leftKeys(of: app, retiredBy: transaction.retirements(of: app))
+        let devices = Set(left.filter(\.isOfPresentDevice).map(\.device))
+        doubtful[app] = devices
+        return devices.contains(device)
+    }
 }
 
 /// A status in `apps`, as the device has published it, and how it is counted.
 struct AppRow: JSONWritable {
     let status: Status
     let counted: CountedApp
+    let isDoubtful: Bool
+
+    init(_ status: Status, _ rows: Tally.Rows, _ counts: inout AppCounts) throws {
+        self.status = status
+        counted = try counts.counted(rows, of: status.app)
+        isDoubtful = try counted.retirement != nil && counts.isDoubtful(status.app, on: status.device)
+    }
 
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
@@ -61,6 +78,7 @@ struct AppRow: JSONWritable {
                 }
             }
             writer.member("retirement", ifPresent: counted.retirement)
+            if isDoubtful { writer.member("doubtful", true) }
         }
     }
 }

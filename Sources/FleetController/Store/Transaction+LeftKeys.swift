@@ -19,6 +19,9 @@ extension FleetStore.Transaction {
             /// The device was removed, and then had these groups; `latest` was the newest change.
             case removed(groups: Set<GroupID>, latest: Revision)
         }
+
+        /// And not of one that was removed, whose name another one may have now.
+        var isOfPresentDevice: Bool { if case .removed = place { false } else { true } }
     }
 
     /// Notes the keys that a device had on an earlier disk, as far as `presence` is of another one: all of them where that is

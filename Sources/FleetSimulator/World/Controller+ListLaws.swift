@@ -134,7 +134,11 @@ extension Controller {
             let rows = told.map { row in
                 JSONValue.object((row.memberValues ?? []).filter { $0.name != "connection" })
             }
-            differs(rows, from: Set(try wanted.map { try $1.row(of: $0).jsonText }), "apps")
+            let expected = try wanted.map { status, standing in
+                let isDoubtful = try store.leftKeys(of: status.device).contains(status.app)
+                return try standing.row(of: status, isDoubtful: isDoubtful).jsonText
+            }
+            differs(rows, from: Set(expected), "apps")
         }
     }
 
@@ -245,11 +249,13 @@ extension Standing {
         return !expired.union([outcome]).isDisjoint(with: asked)
     }
 
-    fileprivate func row(of status: Status) throws -> JSONValue {
+    /// - Parameter isDoubtful: Whether the device is listed as having left keys of the app elsewhere.
+    fileprivate func row(of status: Status, isDoubtful: Bool) throws -> JSONValue {
         let counted = Policy.allCases.map { JSONValue.Member($0.rawValue, .string(outcomes[$0.index].rawValue)) }
         let published = try JSONValue(json: status.json, limit: Status.maximumSize)
         return .object(
             (published.memberValues ?? []) + [.init("counted", .object(counted))]
-                + (retirement.map { [.init("retirement", .string($0.rawValue))] } ?? []))
+                + (retirement.map { [.init("retirement", .string($0.rawValue))] } ?? [])
+                + (retirement != nil && isDoubtful ? [.init("doubtful", true)] : []))
     }
 }

@@ -161,7 +161,9 @@ private struct Mixture {
         var random = SplitMix64(seed: seed ^ 0x7EE3)
         let isAny = random.chance(15)
         let isNamed = random.chance(12) && !isAny
-        let theme = theme ?? (isNamed ? Schedule.Theme.any(&random) : nil)
+        var layers = SplitMix64(seed: seed ^ 0x1A7E5)
+        let isOfLayers = !isAny && layers.chance(6)
+        let theme = theme ?? (isNamed ? Schedule.Theme.any(&random) : isOfLayers ? .layers : nil)
         if let theme {
             kinds = theme.kinds + [.any(&random), .request]
         } else if isAny {
@@ -249,6 +251,23 @@ extension Action {
             let change = Change(&random, devices: devices, apps: apps, mixture)
             return .request(random.below(Schedule.operators), change)
         }
+    }
+
+    /// Two groups say something of the same to an app, on devices that are in both: which of them counts, and which comes first,
+    /// is anyone's guess.
+    static func inTwoGroups(_ random: inout SplitMix64, devices: Int, apps: Int) -> [Self] {
+        let app = random.below(apps)
+        let aspect = random.below(Aspect.allCases.count)
+        let all = 1 << devices - 1
+        var changes: [Change] = (0..<Schedule.groups).flatMap { group -> [Change] in
+            [
+                .group(
+                    group, priority: Int64(random.below(2)), members: random.chance(80) ? all : random.below(all + 1)),
+                .apply(app: app, .group(group), aspect: aspect, variant: random.below(6), isBased: false),
+            ]
+        }
+        changes.shuffle(using: &random)
+        return changes.map { .request(0, $0) }
     }
 
     /// Devices leave a group, which says something to an app, and come to it again.

@@ -12,8 +12,11 @@ extension World {
         var actions: [Action] = []
         for _ in 0...any.below(4) {
             actions.append(.atRest(&any, devices: schedule.devices, apps: schedule.apps))
+            if any.chance(15) { actions += Action.inTwoGroups(&any, devices: schedule.devices, apps: schedule.apps) }
             // Who leaves a group and comes to it again has what it said meanwhile.
-            if any.chance(20) { actions += Action.leavingAndComing(&any, devices: schedule.devices, apps: schedule.apps) }
+            if any.chance(20) {
+                actions += Action.leavingAndComing(&any, devices: schedule.devices, apps: schedule.apps)
+            }
         }
         let pauses = [0...4, 0...20, 0...2_000]
         for action in actions {
