@@ -336,6 +336,19 @@ struct DesiredStateTests {
         #expect(try world.failure(.groupDelete, #"{"group":"kiosk"}"#).code == .notFound)
     }
 
+    @Test("who leaves a group has left before its priority is another one, and who comes, comes behind that")
+    func groupOrder() throws {
+        let world = try World()
+        world.connect()
+        try world.body(.groupSet, #"{"group":"kiosk","priority":1,"devices":["till-1"]}"#)
+        try world.body(.groupSet, #"{"group":"kiosk","priority":7,"devices":["till-2"]}"#)
+        let history = try world.body(.history, "{}")["history"]?.arrayValue ?? []
+        let order = history.prefix(3).reversed().map {
+            "\($0["target"]?.stringValue ?? "") \($0["aspect"]?.stringValue ?? "")"
+        }
+        #expect(order == ["device/till-1 membership", "group/kiosk meta", "device/till-2 membership"])
+    }
+
     @Test("a device gets the floors of what it could read, and of nothing else")
     func floors() throws {
         let world = try World()

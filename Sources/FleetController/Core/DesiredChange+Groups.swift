@@ -4,18 +4,14 @@ extension DesiredChange {
     /// Groups that one device may belong to.
     static let maximumGroups = 64
 
-    /// Creates a group, or changes its priority and members.
+    /// Creates a group, or changes its priority and members: who leaves has left before the group has another priority, and who
+    /// comes, comes to it as it is then. Devices follow each document by itself.
     mutating func set(_ request: GroupRequest) throws {
         let group = request.group
         let known = try transaction.priority(of: group)
         let priority = request.priority ?? known ?? 0
         if known == nil, request.devices == nil {
             warn("there was no group \(group): it is a new one now, with priority \(priority)")
-        }
-        if priority != known {
-            try transaction.setGroup(group, priority: priority)
-            try issue(.groupMeta(GroupMeta(priority: priority)), at: .groupMeta(group))
-            layersMoved(of: .group(group))
         }
         let present = Set(try transaction.members(of: group))
         let removed = Set(request.remove)
@@ -26,18 +22,23 @@ extension DesiredChange {
             warn("the device \(device) is not in the group \(group)")
         }
         let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(removed)
+        let leaving = present.subtracting(wanted)
+        if !leaving.isEmpty { try warn(aboutLeaving: .group(group), leaving) }
+        for device in leaving.sorted() {
+            try transaction.setMember(device, of: group, false)
+            try issueMembership(of: device)
+        }
+        if priority != known {
+            try transaction.setGroup(group, priority: priority)
+            try issue(.groupMeta(GroupMeta(priority: priority)), at: .groupMeta(group))
+            layersMoved(of: .group(group))
+        }
         for device in wanted.subtracting(present).sorted() {
             try transaction.setMember(device, of: group, true)
             try issueMembership(of: device)
             if try transaction.device(device) == nil {
                 warn("the device \(device) is not known: it was never enrolled or seen")
             }
-        }
-        let leaving = present.subtracting(wanted)
-        if !leaving.isEmpty { try warn(aboutLeaving: .group(group), leaving) }
-        for device in leaving.sorted() {
-            try transaction.setMember(device, of: group, false)
-            try issueMembership(of: device)
         }
     }
 

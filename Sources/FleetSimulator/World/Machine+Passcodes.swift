@@ -298,9 +298,11 @@ extension Machine {
         }
     }
 
-    /// What wrong passcodes have locked is opened by an operator's later word alone.
+    /// What wrong passcodes have locked is opened by an operator's later word alone. Of much that comes in one moment, something
+    /// may have asked for no passcode in between.
     private func checkRelease(_ app: AppRecord, was old: AppRecord, _ core: DeviceCore) {
-        guard let lock = old.passcodeLock, app.passcodeLock == nil, !wasPutBack, app.asksForPasscode else { return }
+        guard watch.isAlone, let lock = old.passcodeLock, app.passcodeLock == nil, !wasPutBack, app.asksForPasscode
+        else { return }
         let signed = app[.secureServices].source.flatMap { core.signedDocuments[$0] }.flatMap {
             try? SignedDocument(wire: $0)
         }
