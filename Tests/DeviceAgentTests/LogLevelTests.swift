@@ -185,14 +185,42 @@ struct LogLevelTests {
         #expect(try device.status(mail).logLevel == .status)
     }
 
-    @Test("whoever types the code of a level has it at once, also before it is certain that the level still stands")
-    func typedEarly() throws {
+    /// That of 2468.
+    private let rightCode: CodeHash = {
         // python3 -c 'import hashlib; print(hashlib.scrypt(b"2468", salt=b"saltsalt", n=16, r=1, p=1, dklen=32).hex(" "))'
         let hash: [UInt8] = [
             0x14, 0xad, 0x63, 0x20, 0xf7, 0x69, 0x51, 0xba, 0xd4, 0x9f, 0xb1, 0x0d, 0x87, 0x40, 0xbd, 0xbb,
             0xcf, 0x54, 0x98, 0x14, 0xc0, 0x03, 0x03, 0xee, 0x26, 0x52, 0xdb, 0xbc, 0x93, 0x67, 0xf7, 0xcd,
         ]
-        let code = CodeHash(salt: Array("saltsalt".utf8), hash: hash, n: 16, r: 1, p: 1)
+        return CodeHash(salt: Array("saltsalt".utf8), hash: hash, n: 16, r: 1, p: 1)
+    }()
+
+    @Test("a level whose code was typed before its app retired itself waits for certainty, too")
+    func typedBefore() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, code: rightCode)))
+        try device.handle(.frame(link, .code(mail, "2468")))
+        #expect(try device.status(mail).logLevel == .debug)
+        try device.handle(.frame(link, .retire()))
+        #expect(try device.status(mail).logLevel == .status)
+        try device.disconnect()
+        device.underWay = []
+        try device.connect()
+        let auth = Address.desired(.all, mail, .auth)
+        try device.say(auth, try device.fleet.document(auth, .auth(.retired)))
+        #expect(try device.status(mail).authReason == .policy)
+        #expect(try device.status(mail).logLevel == .status)
+        try device.disconnect()
+        device.underWay = nil
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .debug)
+    }
+
+    @Test("whoever types the code of a level has it at once, also before it is certain that the level still stands")
+    func typedEarly() throws {
+        let code = rightCode
         var device = try TestDevice()
         try device.connect()
         let link = try device.launch(mail)

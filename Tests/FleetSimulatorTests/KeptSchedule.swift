@@ -638,5 +638,16 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(1_109, .enroll(1, isNew: true)), .init(3_178, .unplug(1, 110_344)),
                     .init(19_136, .crashApp(1, 0)), .init(20_499, .crashAgent(1, effects: 3)),
                 ])),
+        KeptSchedule(
+            what:
+                "a level whose code was typed before its app retired itself comes back only when it is certain that it still stands",
+            schedule: Schedule(
+                seed: 2_000_360, devices: 1, apps: 2, broker: .honest,
+                steps: [
+                    .init(2_482, .request(1, .apply(app: 1, .all, aspect: 4, variant: 4, isBased: false))),
+                    .init(10_033, .setClock(0, -86_400)), .init(19_136, .retire(0, 1)),
+                    .init(19_148, .stopBroker(downFor: 2_410)),
+                    .init(23_503, .request(0, .apply(app: 1, .device(0), aspect: 0, variant: 5, isBased: false))),
+                ])),
     ]
 }

@@ -9,7 +9,8 @@ extension DeviceCore {
         var until: Timestamp?
         /// Whether the level in force needed a code.
         var isByCode = false
-        /// Whether that was the deciding document's. Whoever types a code has it from somebody who has confirmed the level.
+        /// Whether that was the deciding document's, and is typed now. Whoever types a code has it from somebody who has
+        /// confirmed the level.
         var isTyped = false
         /// The first document that waits for its code, and the code.
         var awaiting: (address: Address, code: CodeHash)?
@@ -33,7 +34,10 @@ extension DeviceCore {
         var next = levelDecision(app, documents, at: now)
         if isSettled(app, .logLevel, next.decision) { return }
         let current = app[.logLevel]
-        let isSameDocument = next.decision.source == current.decidedBy && next.decision.revision == current.received
+        // Of what was in force before an app retired itself nothing is.
+        let isSameDocument =
+            next.decision.source == current.decidedBy && next.decision.revision == current.received
+            && current.problem != Self.selfRetired
         if !isCertain, !app.isSelfRetired, !isSameDocument {
             if isOver {
                 next = LevelDecision(decision: Decision(expired: current))
@@ -126,7 +130,7 @@ extension DeviceCore {
             guard let said = clock.said else { continue }
             result.decision.value = .logLevel(said.level)
             result.isByCode = clock.isCodeAccepted && wish?.neededCode != nil
-            result.isTyped = result.isByCode && index == 0
+            result.isTyped = result.isByCode && index == 0 && batch.typedApps.contains(app.id)
             let left = said.end.map {
                 Timestamp(milliseconds: now.wall.milliseconds + $0 - state.running.total)
             }
@@ -173,6 +177,7 @@ extension DeviceCore {
         batch.effects.append(.send(check.link, .codeResult(isRight)))
         if isRight {
             state.apps[check.app]?.levelClocks[check.address]?.isCodeAccepted = true
+            batch.typedApps.insert(check.app)
             changed(check.app)
             settle([check.app], at: now)
         } else {

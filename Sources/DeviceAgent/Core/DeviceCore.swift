@@ -59,6 +59,8 @@ package struct DeviceCore: Sendable {
         var reportedApps = AppList()
         /// Apps whose wipe is stored with this moment as due, and carried out in the next one.
         var wipeDueApps = AppList()
+        /// Apps whose code has been typed, and was right.
+        var typedApps = AppList()
         var isPresenceDue = false
         var isClockDue = false
     }

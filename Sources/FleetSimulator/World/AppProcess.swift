@@ -38,6 +38,10 @@ final class AppProcess {
     private var updates: SplitMix64
     /// When its connection to the agent breaks by itself.
     private var breaks: SplitMix64
+    /// In which launches it has its delegate only later.
+    private var attends: SplitMix64
+    /// By what its agent has said last on this connection.
+    private var locksItself = false
     /// Of which it has said by itself that it cannot do it.
     var saidUnsupported: Set<Policy> = []
     var watch = AppWatch()
@@ -70,6 +74,7 @@ final class AppProcess {
         callbacks = Self.callbacks(&machine.world.noise)
         updates = SplitMix64(seed: UInt64(install.text.prefix(8), radix: 16) ?? 0)
         breaks = SplitMix64(seed: UInt64(install.text.suffix(8), radix: 16) ?? 0)
+        attends = SplitMix64(seed: UInt64(install.text.prefix(16).suffix(8), radix: 16) ?? 0)
     }
 
     private static func callbacks(_ random: inout SplitMix64) -> Set<Callback> {
@@ -89,6 +94,7 @@ final class AppProcess {
         isRetiring = false
         isAttended = true
         isResigned = false
+        locksItself = false
         watch = AppWatch()
         readiesBefore = machine.watch.readies[id] ?? 0
         var session = AppSession(keepingRequests: world.requestLimit)
@@ -100,6 +106,7 @@ final class AppProcess {
         }
         self.session = session
         world.say(name, "is launched")
+        if !world.isCalm, attends.chance(5) { lookAway() }
         connect()
     }
 
@@ -200,9 +207,19 @@ final class AppProcess {
         world.say(name, "loses its connection to the agent")
         machine.brokenLinks.insert(old)
         link = nil
-        run { $0.lost(AppConnectError(.unreachable, "the connection broke")) }
+        lost(AppConnectError(.unreachable, "the connection broke"))
         connect()
         world.after(world.noise.milliseconds(5...3_000)) { [unowned machine] in machine.linkClosed(old) }
+    }
+
+    /// Without its agent nobody locks, or takes away, what it has: it goes on with its keys where it has had its ready, and
+    /// does not lock by itself.
+    private func lost(_ error: AppConnectError) {
+        run { $0.lost(error) }
+        if session?.keys != nil, !wasReady || locksItself {
+            world.fail(.passcodes, "\(name): its agent is gone, and it keeps its keys")
+        }
+        locksItself = false
     }
 
     /// The agent is gone, or has closed the connection.
@@ -212,7 +229,7 @@ final class AppProcess {
         world.after(world.delay()) { [unowned self] in
             guard self.launch == launch, link == number else { return }
             link = nil
-            run { $0.lost(AppConnectError(.unreachable, "the agent has gone")) }
+            lost(AppConnectError(.unreachable, "the agent has gone"))
             // What is blocked while nobody listens is told later.
             if !world.isCalm, world.noise.chance(10) { attempt() }
             connect()
@@ -231,6 +248,7 @@ final class AppProcess {
             }
             frame = asText(frame)
             if case .deliver(let number, let delivery) = frame { newestTold[delivery.kind] = number }
+            if case .autoLock(let after, let isOwn) = frame { locksItself = isOwn && after != nil }
             run { $0.received(frame) }
         }
     }

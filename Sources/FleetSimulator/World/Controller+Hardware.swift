@@ -94,10 +94,13 @@ extension Controller {
 
     /// Before it looks at what it has read, the home may be another.
     func readHome(_ running: Running) {
+        // One reading comes behind the other.
         let delay = world.delay()
-        world.after(delay / 2) { [unowned self] in
+        homeBusy = (max(homeBusy.reading, world.now + delay / 2), max(homeBusy.telling, world.now + delay))
+        let telling = homeBusy.telling
+        world.after(homeBusy.reading - world.now) { [unowned self] in
             let read = enrolments
-            world.after(delay - delay / 2) { [unowned self] in
+            world.after(telling - world.now) { [unowned self] in
                 guard self.running === running else { return }
                 let known = read.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
                 world.say(name, "reads in the home \(known.joined(separator: ", "))")

@@ -83,6 +83,8 @@ final class Controller: BusClient {
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
+    /// In which of its runs topics were cleared last.
+    private(set) var clearedBy: [String: Int] = [:]
     /// The documents that it has ever published, by topic.
     private(set) var documentsSaid: [String: Set<[UInt8]>] = [:]
     /// What it has published on this connection to mend what the broker held.
@@ -99,6 +101,8 @@ final class Controller: BusClient {
     var copies: [DeviceID: Int64] = [:]
     /// Which devices it shows as gone; nil where that is not known.
     var offline: Set<DeviceID>?
+    /// Until when it reads there, and is told what that came to.
+    var homeBusy: (reading: Int64, telling: Int64) = (0, 0)
     /// What it has read in the home last.
     private(set) var homeRead: [DeviceID: Int64] = [:]
     /// What its store must say is desired, and what its backup must.
@@ -328,6 +332,7 @@ final class Controller: BusClient {
                 checkSigned(topic, payload, from: before)
                 guard let connection else { continue }
                 if isOlder { payload = resaid(payload, topic) { _ in nil } }
+                if payload.isEmpty { clearedBy[topic] = runs }
                 if topic.hasPrefix(Self.documents) { documentsSaid[topic, default: []].insert(payload) }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
                 repair.replaced(topic, payload)

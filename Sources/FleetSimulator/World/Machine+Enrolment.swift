@@ -36,13 +36,14 @@ extension Machine {
         let left = isReplacement && !isRemovalUnfinished ? keysThatAreKnown : []
         self.enrolment = nil
         isRemoved = false
-        isEnrolmentKnown = world.controller.isSteady
         if isRemovalUnfinished { removalMayFollowUntil = world.now + 40_000 }
         isRemovalUnfinished = false
         crash(isRestarting: false)
         if world.fault != .incarnationNotRaised {
             enrollment.incarnation = max(enrollment.incarnation + 1, floors.incarnation)
         }
+        // Where two enrol it at once, the home may give out one that the controller has still to read there.
+        isEnrolmentKnown = world.controller.isSteady && enrollment.incarnation == floors.incarnation
         leftBehind = (enrollment.incarnation, left)
         if isReplacement { diskSince = enrollment.incarnation }
         // The home's is as new as any controller's.

@@ -231,10 +231,12 @@ extension World {
         }
     }
 
-    /// What a broker keeps of a device is what the store has: the controller's next connection reads it.
+    /// What a broker keeps of a device is what the store has: the controller's next connection reads it. But for what was
+    /// cleared there by a controller that died before it could ask whether that was newer: the store has it.
     private func checkRetained(_ status: Status) {
         guard schedule.broker == .honest else { return }
         let topic = Address.reply(status.device, status.app, .status).topic(in: SimulatedFleet.id)
+        if broker.retained[topic] == nil, let run = controller.clearedBy[topic], run < controller.runs { return }
         let kept = broker.retained[topic].flatMap {
             try? Status(wire: $0.payload, fleet: SimulatedFleet.id, device: status.device, app: status.app)
         }
