@@ -642,7 +642,7 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
             what:
                 "a level whose code was typed before its app retired itself comes back only when it is certain that it still stands",
             schedule: Schedule(
-                seed: 2_000_360, devices: 1, apps: 2, broker: .honest,
+                seed: 2_000_360, devices: 1, apps: 2, broker: .hostile,
                 steps: [
                     .init(2_482, .request(1, .apply(app: 1, .all, aspect: 4, variant: 4, isBased: false))),
                     .init(10_033, .setClock(0, -86_400)), .init(19_136, .retire(0, 1)),
