@@ -188,7 +188,9 @@ extension AppProcess {
                 world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties[.auth])")
                 return effects
             }
-            if session.keys != nil { world.fail(.erased, "\(name): it has retired itself, and its process has keys") }
+            if !wasRetired, session.keys != nil {
+                world.fail(.erased, "\(name): it has retired itself, and its process has keys")
+            }
             var expected = AppProperties.expectedInitial
             (expected[.auth], expected.authReason) = (session.properties[.auth], .selfRetired)
             if !wasRetired, session.properties != expected {

@@ -269,7 +269,8 @@ final class Controller: BusClient {
             questions = Questions()
         case .disconnected: phase = .offline
         case .messages(let messages):
-            repair.cameBack(messages, fromHostile: world.schedule.broker == .hostile)
+            let replaced = effects.compactMap { if case .publish(let topic, _, true) = $0 { topic } else { nil } }
+            repair.cameBack(messages, replaced: Set(replaced), fromHostile: world.schedule.broker == .hostile)
             // What a full disk kept from it, it has not heard.
             if isFull { (questions, heard) = (Questions(), []) } else { questions.handled(messages, at: world.now) }
             // One that stops has read no further.

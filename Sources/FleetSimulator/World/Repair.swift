@@ -21,8 +21,10 @@ struct Repair {
 
     mutating func isTaken(_ topic: String) { untaken[topic] = nil }
 
-    /// What has come in this moment.
-    mutating func cameBack(_ messages: [ControllerCore.Message], fromHostile isHostile: Bool) {
+    /// What has come in this moment. Where something else is published at once, `replaced`, that is still to come.
+    mutating func cameBack(
+        _ messages: [ControllerCore.Message], replaced: Set<String>, fromHostile isHostile: Bool
+    ) {
         claimed = [:]
         for message in messages {
             let (topic, payload) = (message.topic, message.payload)
@@ -30,7 +32,7 @@ struct Repair {
                 claimed[topic, default: []].insert(payload)
                 if awaited[topic] == payload { untaken[topic] = nil }
             }
-            if awaited[topic] == payload { awaited[topic] = nil }
+            if awaited[topic] == payload, !replaced.contains(topic) { awaited[topic] = nil }
         }
     }
 
