@@ -649,5 +649,13 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(19_148, .stopBroker(downFor: 2_410)),
                     .init(23_503, .request(0, .apply(app: 1, .device(0), aspect: 0, variant: 5, isBased: false))),
                 ])),
+        KeptSchedule(
+            what: "an app that has retired itself is told that it is managed as soon as a document retires it",
+            schedule: Schedule(
+                seed: 720_047, devices: 1, apps: 3, broker: .honest,
+                steps: [
+                    .init(295_029, .retire(0, 2)),
+                    .init(295_449, .request(1, .apply(app: 2, .group(0), aspect: 0, variant: 5, isBased: false))),
+                ])),
     ]
 }
