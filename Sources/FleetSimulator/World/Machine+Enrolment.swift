@@ -77,11 +77,14 @@ extension Machine {
         }
     }
 
-    /// Keys that are here, and of which the controller has heard from this disk.
+    /// Keys that are here, and of which the controller has heard from this disk. Those of before a retirement are others: that
+    /// they are gone may be all that it hears.
     private var keysThatAreKnown: Set<AppID> {
         let statuses = (try? world.controller.store.statuses(in: SimulatedFleet.id)) ?? []
-        let known = statuses.filter { $0.device == id && $0.keys == .present && $0.order.incarnation >= diskSince }
-            .map(\.app)
+        let known = statuses.filter { status in
+            status.device == id && status.keys == .present && status.order.incarnation >= diskSince
+                && destroyedSaid[status.app].map { $0 < status.order } ?? true
+        }.map(\.app)
         return Set(known).intersection(disk.keys.keys)
     }
 

@@ -101,7 +101,7 @@ extension Machine {
 
     private static let trust = Address.trust.topic(in: SimulatedFleet.id)
 
-    private func isTrust(_ event: DeviceEvent) -> Bool {
+    func isTrust(_ event: DeviceEvent) -> Bool {
         if case .message(Self.trust, _) = event { true } else { false }
     }
 

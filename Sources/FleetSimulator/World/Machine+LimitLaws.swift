@@ -31,6 +31,8 @@ extension Machine {
         }
         if isEnding { return }
         if isNew, !watch.isInContact { world.fail(.limits, "\(name) takes for contact what is none") }
+        // Of what waits for the key that it is signed with, the newest of a topic is kept: a hostile broker shows another one.
+        if world.schedule.broker == .hostile, events.contains(where: { isTrust($0) }) { return }
         guard let lag = watch.lag else { return }
         let counts = max(core.state.running.total - lag, before?.running ?? .min)
         guard let contact, contact.running == counts,

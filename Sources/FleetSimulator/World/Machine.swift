@@ -36,6 +36,8 @@ final class Machine: BusClient {
     var accountUntil: Int64 = 0
     /// The controller has known of its last enrolment before that was in the home.
     var isEnrolmentKnown = false
+    /// The newest status of each app that has told of keys that are gone.
+    var destroyedSaid: [AppID: ReportOrder] = [:]
     /// How somebody enrols it.
     var enrolment: Enrolment?
     var isGone = false
@@ -288,6 +290,7 @@ final class Machine: BusClient {
                 publish(payload, to: address, retain: retain)
             case .report(let status):
                 checkTold(status)
+                if status.keys == .destroyed { destroyedSaid[status.app] = status.order }
                 report(status)
             case .reconnect:
                 guard isConnectionCurrent else { continue }

@@ -246,6 +246,11 @@ extension Action {
         case 10: return .retire(device, app)
         case 11: return .cutController(noticedAfter: 0)
         case 12: return .crashController(effects: 0, downFor: 1)
+        case 13: return .stopBroker(downFor: 100)
+        case 14: return .renewTrust
+        case 15: return .closeApp(device, app, random.milliseconds(1...3_000))
+        case 16: return .enterCode(device, min(1, apps - 1), isRight: random.chance(60))
+        case 17: return .display(device, app)
         default:
             let mixture = Mixture(seed: random.next(), theme: random.chance(50) ? .layers : nil)
             let change = Change(&random, devices: devices, apps: apps, mixture)
