@@ -24,13 +24,20 @@ enum InstallID {
         let draft = "\(path).\(id)"
         try write(id.text + "\n", to: draft)
         defer { unlink(draft) }
-        if link(draft, path) == 0 { return id }
+        if link(draft, path) == 0 {
+            keepFolder(of: path)
+            return id
+        }
         guard errno == EEXIST else { throw problem("'\(path)' cannot be written") }
         if let other = try content(of: path) { return other }
         // What stands there is no id: as good as none.
         guard rename(draft, path) == 0 else { throw problem("'\(path)' cannot be replaced") }
+        keepFolder(of: path)
         return id
     }
+
+    /// The name is there after a loss of power, too, where the file system can do that: the agent remembers the id.
+    private static func keepFolder(of path: String) { try? RawFile.syncFolder(of: path) }
 
     private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
@@ -38,7 +45,9 @@ enum InstallID {
         var path = folder.hasPrefix("/") ? "" : "."
         for part in folder.split(separator: "/") {
             path += "/\(part)"
-            if mkdir(path, 0o700) != 0, errno != EEXIST, errno != EISDIR, !exists(path) {
+            if mkdir(path, 0o700) == 0 {
+                keepFolder(of: path)
+            } else if errno != EEXIST, errno != EISDIR, !exists(path) {
                 throw problem("the folder '\(path)' cannot be made")
             }
         }

@@ -211,6 +211,30 @@ struct CertaintyTests {
         #expect(device.core.state.contact == contact)
     }
 
+    @Test("a document of an epoch that a restored controller knows nothing of ends no retirement")
+    func documentOfNobody() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.answer(link)
+        try device.handle(.frame(link, .retire()))
+        try device.answer(link)
+        try device.disconnect()
+        // It comes before the controller dies, and is in no backup.
+        device.isControllerThere = false
+        try device.connect()
+        let auth = Address.desired(.all, mail, .auth)
+        try device.say(auth, device.fleet.document(auth, .auth(.authorized)))
+        #expect(try device.status(mail).authReason == .selfRetired)
+        try device.disconnect()
+        device.fleet.epoch = 2
+        device.isControllerThere = true
+        try device.connect()
+        #expect(try device.status(mail).authReason == .selfRetired)
+        #expect(device.keys.isEmpty)
+        #expect(device.core.signedDocuments[auth] == nil, "it is forgotten")
+    }
+
     @Test("a controller that greets every presence and the device come to an end with each other")
     func greetings() throws {
         var device = try TestDevice()

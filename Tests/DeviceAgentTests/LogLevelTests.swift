@@ -278,6 +278,25 @@ struct LogLevelTests {
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
 
+    @Test("where a level ends before it is certain what is said below it, nothing of that takes its place")
+    func uncertainBelow() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.device(device.device), mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 600)))
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.connect()
+        let all = Address.desired(.all, mail, .logLevel)
+        try device.publish(all, device.fleet.document(all, .level(LogLevelWish(level: .verbose))))
+        try device.wait(601)
+        #expect(try device.status(mail).logLevel == .status)
+        device.isControllerThere = true
+        try device.disconnect()
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .verbose)
+    }
+
     @Test("a level of a newer controller keeps what was said before, no longer than that would have lasted")
     func unknownLevel() throws {
         var device = try TestDevice()

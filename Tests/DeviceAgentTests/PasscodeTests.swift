@@ -324,6 +324,40 @@ struct PasscodeTests {
         #expect(try device.status(mail).secureServices == .available)
     }
 
+    @Test("a passcode is not forgotten before it is certain that none is required any more")
+    func notForgottenEarly() throws {
+        var (device, _) = try device()
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.connect()
+        // As long as it is not, it is taken at its word that the app is locked, and no further.
+        try device.ask(mail) { value in
+            value.isLocked = true
+            value.passcode?.isRequired = false
+        }
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(device.core.state.passcode.hash != nil)
+        device.isControllerThere = true
+        try device.disconnect()
+        try device.connect()
+        #expect(device.core.state.passcode.hash == nil)
+    }
+
+    @Test("an app that retires itself makes nobody forget the passcode that its policy asks for")
+    func keptForSelfRetired() throws {
+        var (device, link) = try device()
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.launch(notes)
+        try device.ask(notes) { $0.passcode?.isRequired = false }
+        try device.answer(link)
+        try device.handle(.frame(link, .retire()))
+        #expect(try device.status(mail).authReason == .selfRetired)
+        #expect(device.core.state.passcode.hash != nil)
+        try device.ask(mail) { $0.passcode?.isRequired = false }
+        #expect(device.core.state.passcode.hash == nil)
+    }
+
     @Test(
         "what is asked for while a passcode is compared counts: a lock stays, and nothing asked for is nothing opened")
     func meanwhile() throws {

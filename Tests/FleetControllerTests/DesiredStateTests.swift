@@ -62,12 +62,47 @@ struct DesiredStateTests {
         #expect(deleted["results"]?.arrayValue?.count == 5)
         #expect(
             told(world) == [
-                "group/g/mail/config", "all/mail/config", "all/mail/secure-services", "group/g/mail/auth",
-                "all/mail/auth",
+                "all/mail/config", "all/mail/secure-services", "group/g/mail/config", "all/mail/auth",
+                "group/g/mail/auth",
             ])
         let twice = #"{"documents":[{"app":"notes","target":"all"},{"app":"notes","target":"all","aspect":"auth"}]}"#
         #expect(try world.failure(.delete, twice).code == .notFound)
         #expect(told(world).isEmpty)
+    }
+
+    @Test("of one change nothing decides for a moment on a device that did not before, and does not in the end")
+    func inTheOrderOfLayers() throws {
+        let world = try World()
+        world.connect()
+        try world.body(.groupSet, #"{"group":"low","priority":1,"devices":["till-1"]}"#)
+        try world.body(.groupSet, #"{"group":"top","priority":2,"devices":["till-1"]}"#)
+        _ = told(world)
+        let layers = ["all", "group/low", "device/till-1", "group/top"]
+        func ask(_ verb: Verb, _ aspect: String, _ value: (String) -> String) throws {
+            let documents = layers.map { layer in
+                let value = verb == .apply ? #","value":\#(value(layer))"# : ""
+                return #"{"app":"mail","target":"\#(layer)","aspect":"\#(aspect)"\#(value)}"#
+            }.joined(separator: ",")
+            try world.body(verb, #"{"\#(verb == .apply ? "changes" : "documents")":[\#(documents)]}"#)
+        }
+        let falling = ["device/till-1", "group/top", "group/low", "all"]
+        try ask(.apply, "config") { _ in #"{"values":{}}"# }
+        #expect(told(world) == falling.map { "\($0)/mail/config" })
+        try ask(.delete, "config") { _ in "" }
+        #expect(told(world) == falling.reversed().map { "\($0)/mail/config" })
+        // Whom it exempts, it does not let in for a moment; what retires is there before all, and goes behind all.
+        try ask(.apply, "auth") { layer in
+            let state =
+                switch layer {
+                case "device/till-1": "unauthorized"
+                case "group/low": "retired"
+                default: "authorized"
+                }
+            return #"{"state":"\#(state)"}"#
+        }
+        #expect(told(world) == ["group/low", "device/till-1", "group/top", "all"].map { "\($0)/mail/auth" })
+        try ask(.delete, "auth") { _ in "" }
+        #expect(told(world) == ["all", "group/top", "device/till-1", "group/low"].map { "\($0)/mail/auth" })
     }
 
     @Test("an equal value is no change: nothing is published")

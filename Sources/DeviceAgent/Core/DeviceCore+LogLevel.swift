@@ -77,7 +77,7 @@ extension DeviceCore {
         // Nothing speaks to an app that has retired itself; what is released from that waits for certainty.
         let speaking = app.isSelfRetired ? [] : Set(documents.map(\.address))
         for address in clocks.keys where !speaking.contains(address) { clocks[address]?.said = nil }
-        for document in documents {
+        for (index, document) in documents.enumerated() {
             let old = clocks[document.address]
             var clock = old ?? AppRecord.LevelClock(change: document.change, start: state.running.total)
             if clock.change != document.change {
@@ -90,8 +90,10 @@ extension DeviceCore {
                 if clock.isOver || app.isSelfRetired {
                     clock.said = nil
                 } else if wish.neededCode == nil || clock.isCodeAccepted {
-                    let isStricter = own.level < app.logLevel || own.isWithin(clock.said)
-                    if isCertain || clock.isCodeAccepted || isStricter { clock.said = own }
+                    // What does not decide would take over later, as it is, from what is stricter still.
+                    let isStricter = index == 0 && own.level < app.logLevel || own.isWithin(clock.said)
+                    let isTyped = clock.isCodeAccepted && batch.typedApps.contains(app.id)
+                    if isCertain || isTyped || isStricter { clock.said = own }
                 } else if clock.said?.level.isSensitive == true {
                     clock.said = nil
                 }

@@ -189,6 +189,15 @@ extension DeviceCore {
         state.apps.values.compactMap { $0.asksForPasscode ? $0.secureServices.passcode : nil }
     }
 
+    /// Whether an app asks for none only because it has retired itself.
+    private func willAskAgain(_ app: AppRecord) -> Bool {
+        guard app.isSelfRetired, let said = layers.wishes(for: app.id)[.secureServices].first?.value else {
+            return false
+        }
+        guard case .secureServices(let value) = said.content else { return true }
+        return value.passcode?.isRequired == true
+    }
+
     /// What a passcode lacks of all that apps ask of it.
     private func problems(of strength: PasscodeStrength) -> String? {
         let problems = Set(requirements.compactMap(strength.problem)).sorted()
@@ -248,10 +257,12 @@ extension DeviceCore {
     }
 
     /// A passcode is forgotten when a document says that none is required, and none says that one is: then the person may set
-    /// a new one. Where nothing is said any more, it stays: a policy may be gone by mistake, and come back.
+    /// a new one. Where nothing is said any more, it stays: a policy may be gone by mistake, and come back. So it does until all
+    /// that is said is certain: who may set a new one, may do so for good.
     mutating func forgetPasscode() {
         guard state.passcode.hash != nil, requirements.isEmpty,
-            state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false })
+            state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false }),
+            state.apps.keys.allSatisfy(isCertain), !state.apps.values.contains(where: willAskAgain)
         else { return }
         state.passcode = PasscodeRecord()
         batch.changes.append(.passcode(state.passcode))

@@ -16,9 +16,12 @@ extension DeviceCore {
     static let longestPatience: Int64 = 3_600_000
 
     /// Whether what the broker has shown of this app is all, and the controller's wish: not while the documents of new
-    /// groups are on their way.
+    /// groups are on their way, nor while there are such of an earlier epoch than the controller's, which it may not know of.
     func isCertain(of app: AppID) -> Bool {
-        session?.isGreeted == true && session?.fetched.contains(app) == true && session?.wantedGroups == nil
+        guard let session, session.isGreeted, session.fetched.contains(app), session.wantedGroups == nil else {
+            return false
+        }
+        return session.showing.map { $0.epoch == session.shownIn } ?? true
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
@@ -162,6 +165,10 @@ extension DeviceCore {
 
     /// Has all documents shown once more, since a hello says that some were lost; it may name those that there should be.
     mutating func fetchAgain(by hello: Hello) {
+        // A broker that shows one hello again and again is asked once.
+        if let wanted = session?.wanted, session?.barriers[wanted.barrier] != nil, wanted.documents == hello.documents {
+            return
+        }
         let barrier = showAgain()
         guard let session, let barrier, let documents = hello.documents else { return }
         self.session?.wanted = Session.Wanted(

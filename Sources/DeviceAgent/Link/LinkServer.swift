@@ -22,6 +22,7 @@ final class LinkServer: Sendable {
         var channel: (any Channel)?
         var links: [LinkID: Open] = [:]
         var next: Int64 = 1
+        var isStopped = false
 
         /// The connection that gives way to a new one of that user: the oldest silent one of theirs, or of whoever has most.
         func inTheWay(of user: uid_t?) -> Open? {
@@ -77,7 +78,8 @@ final class LinkServer: Sendable {
     /// Closes every connection, and removes the socket. No event comes afterwards.
     func stop() async {
         let (channels, path) = state.withLock { state in
-            defer { state = State() }
+            // No id comes back: what waits behind the one before would count as another app's.
+            defer { state = State(next: state.next, isStopped: true) }
             return ([state.channel].compactMap { $0 } + state.links.values.map(\.channel), state.path)
         }
         for channel in channels { try? await channel.close() }
@@ -114,7 +116,7 @@ final class LinkServer: Sendable {
         // All connections are on one event loop, this one: it is gone when this returns.
         state.withLock { $0.inTheWay(of: user) }?.connection.value.giveWay()
         let number = state.withLock { state -> Int64? in
-            guard state.links.count < Self.maximumConnections else { return nil }
+            guard !state.isStopped, state.links.count < Self.maximumConnections else { return nil }
             defer { state.next += 1 }
             return state.next
         }

@@ -12,17 +12,18 @@ final class Inbox: Sendable {
     init(handler: @escaping @Sendable ([DeviceEvent]) -> Void) { self.handler = handler }
 
     func add(_ event: DeviceEvent) {
-        let isFirst = events.withLock { events in
+        events.withLock { events in
             events.append(event)
-            return events.count == 1
+            // Under the lock, so that nothing that is enqueued behind this call runs before it.
+            if events.count == 1 { queue.async { [self] in handleGathered() } }
         }
-        guard isFirst else { return }
-        queue.async { [self] in
-            let gathered = events.withLock { events in
-                defer { events = [] }
-                return events
-            }
-            handler(gathered)
+    }
+
+    private func handleGathered() {
+        let gathered = events.withLock { events in
+            defer { events = [] }
+            return events
         }
+        handler(gathered)
     }
 }

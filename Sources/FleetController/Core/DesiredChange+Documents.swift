@@ -14,9 +14,8 @@ extension DesiredChange {
             return old
         }
         var results: [(index: Int, result: ChangeResult)] = []
-        for index in Self.order(of: request.changes) {
+        for index in try order(of: request.changes) {
             let (change, old) = (request.changes[index], present[index])
-            try warn(about: change)
             if old?.isRetired == true, change.authorization != .retired {
                 try warnOfKeys(of: change.app, for: change.layer)
             }
@@ -31,25 +30,40 @@ extension DesiredChange {
                 isChanged: isChanged)
             results.append((index, result))
         }
+        for change in request.changes { try warn(about: change) }
         return results.sorted { $0.index < $1.index }.map(\.result)
     }
 
-    /// Devices follow each document as it comes. So what lets an app in comes behind what says how: by then its passcode and
-    /// limits are there. What keeps it out elsewhere, in the same change, comes behind that: whom it exempts is not kept out
-    /// for a moment.
-    private static func order(of changes: [ApplyRequest.Change]) -> [Int] {
+    /// Devices follow each document as it comes, and what decides there is at no time anything but what did before, or does in
+    /// the end: what retires comes first, since it wins everywhere, and of the rest what wins comes first. What lets an app in
+    /// comes behind what says how: by then its passcode and limits are there.
+    private func order(of changes: [ApplyRequest.Change]) throws -> [Int] {
         let letIn = Set(changes.filter { $0.authorization == .authorized }.map(\.app))
-        func rank(_ change: ApplyRequest.Change) -> Int {
-            switch change.authorization {
-            case .authorized: 1
-            case .unauthorized where letIn.contains(change.app): 2
-            case .unauthorized, .retired, nil: 0
-            }
+        let keys = try changes.enumerated().map { index, change in
+            let stage =
+                switch change.authorization {
+                case .retired: 0
+                case .unauthorized where !letIn.contains(change.app): 1
+                case nil: 2
+                case .authorized, .unauthorized: 3
+                }
+            return OrderKey(stage: stage, rank: try rank(of: change.layer), index: index)
         }
-        return changes.indices.sorted { (rank(changes[$0]), $0) < (rank(changes[$1]), $1) }
+        return keys.sorted().map(\.index)
     }
 
-    /// Puts tombstones in the place of the selected documents. What keeps an app out goes last, as in ``apply(_:)``.
+    /// Which layer wins where several speak to a device: the lowest.
+    private func rank(of layer: Layer) throws -> OrderKey.Rank {
+        switch layer {
+        case .device(let device): OrderKey.Rank(kind: 0, name: device.text)
+        case .group(let group):
+            OrderKey.Rank(kind: 1, priority: try transaction.priority(of: group) ?? 0, name: group.text)
+        case .all: OrderKey.Rank(kind: 2)
+        }
+    }
+
+    /// Puts tombstones in the place of the selected documents, in the order that is the reverse of ``apply(_:)``: of what speaks
+    /// to one device what wins goes last, what retires behind all, and what keeps an app out behind what says how.
     mutating func delete(_ request: SelectionRequest) throws -> [ChangeResult] {
         var found: [(app: AppID, layer: Layer, aspect: Aspect, document: StoredDocument)] = []
         var places: Set<Address> = []
@@ -68,11 +82,23 @@ extension DesiredChange {
                     .notFound, "there is \(what) of \(selector.app) for \(selector.layer)", at: "documents[\(index)]")
             }
         }
+        let keptOut = Set(found.filter(\.document.keepsOut).map(\.app))
+        let keys = try found.enumerated().map { index, entry in
+            let stage =
+                switch entry.aspect {
+                case .auth where entry.document.isRetired: 3
+                case .auth: keptOut.contains(entry.app) ? 2 : 0
+                default: 1
+                }
+            return OrderKey(stage: stage, rank: try rank(of: entry.layer), index: index, isReversed: true)
+        }
         var revisions: [Address: Int64] = [:]
-        for document in found.map(\.document).filter({ !$0.keepsOut }) + found.map(\.document).filter(\.keepsOut) {
-            try warn(aboutDeleting: document)
+        for document in found.map(\.document) where document.isRetired { try warnOfEnd(of: document) }
+        for key in keys.sorted() {
+            let document = found[key.index].document
             revisions[document.address] = try issue(.tombstone, at: document.address).revision.number
         }
+        for entry in found { try warn(aboutDeleting: entry.document) }
         return found.map { app, layer, aspect, document in
             ChangeResult(
                 app: app, layer: layer, aspect: aspect, revision: revisions[document.address] ?? 0, isChanged: true)
@@ -138,11 +164,15 @@ extension DesiredChange {
         guard case .desired(let layer, let app, .auth) = document.address else { return }
         try warnOfRetirement(of: app, besides: layer)
         if document.isRetired {
-            try warnOfKeys(of: app, for: layer)
             warn(
                 "deleting the retirement of \(app) for \(layer) releases an app that was retired only where another"
                     + " auth document that was changed after it decides")
         }
+    }
+
+    mutating func warnOfEnd(of retirement: StoredDocument) throws {
+        guard case .desired(let layer, let app, .auth) = retirement.address else { return }
+        try warnOfKeys(of: app, for: layer)
     }
 
     /// A retirement is about to end: who has not followed it by now may never have to.
@@ -189,5 +219,31 @@ extension StoredDocument {
     fileprivate var keepsOut: Bool {
         guard case .desired(_, _, .auth) = address, let value else { return false }
         return JSONValue(stored: value)["state"] != .string(AuthState.authorized.description)
+    }
+}
+
+/// Where a document stands among those of one change.
+private struct OrderKey: Comparable {
+    /// As layers decide on a device.
+    struct Rank: Comparable {
+        let kind: Int
+        var priority: Int64 = 0
+        var name = ""
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.kind, right.priority, left.name) < (right.kind, left.priority, right.name)
+        }
+    }
+
+    let stage: Int
+    let rank: Rank
+    /// Of what is alike what was asked for first.
+    let index: Int
+    var isReversed = false
+
+    static func < (left: Self, right: Self) -> Bool {
+        if left.stage != right.stage { return left.stage < right.stage }
+        if left.rank != right.rank { return (left.rank < right.rank) != left.isReversed }
+        return left.index < right.index
     }
 }

@@ -48,6 +48,7 @@ extension DesiredChange {
             throw Response.Failure(.notFound, "there is no group \(group)", at: "group")
         }
         let documents = try transaction.documents(on: .group(group)).filter { !$0.isTombstone }
+        for document in documents where document.isRetired { try warnOfEnd(of: document) }
         for document in documents { try warn(aboutDeleting: document) }
         for device in try transaction.members(of: group) {
             try transaction.setMember(device, of: group, false)

@@ -82,7 +82,7 @@ struct DesiredChange {
 
     /// To be called once, at the end: puts device-apps into the classes that their layers make now.
     mutating func finish() throws {
-        for place in moved {
+        for place in moved.sorted(by: { "\($0)" < "\($1)" }) {
             try transaction.reclassify(place.layer, app: place.app, at: now, evenIfSame: place.isOfUnknown)
         }
         moved = []

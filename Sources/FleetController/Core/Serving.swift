@@ -48,9 +48,10 @@ struct Serving {
     private static let patience = 2 * roundLength
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
-    /// Own publishes below desired/ that have not come back yet, and the heartbeats before each: until it is back what comes
-    /// is older.
-    private var echoes: [Address: Int] = [:]
+    /// Own publishes below desired/ that have not come back yet, and the heartbeats before each, in the order of their numbers:
+    /// until it is back what comes is older.
+    private var echoes: [Address: (beats: Int, number: Int)] = [:]
+    private var publishes = 0
     /// What the broker was found without, until it is back: a hello says that all is there.
     private var missing: Set<Address> = []
     /// The controller's own marker, said behind each heartbeat.
@@ -119,7 +120,10 @@ struct Serving {
         }
     }
 
-    mutating func published(_ address: Address) { echoes[address] = beats }
+    mutating func published(_ address: Address) {
+        publishes += 1
+        echoes[address] = (beats, publishes)
+    }
 
     mutating func came(back address: Address) {
         echoes[address] = nil
@@ -135,18 +139,13 @@ struct Serving {
     func isUnderWay(_ address: Address) -> Bool { echoes[address] != nil }
 
     /// Own publishes that have not come back for a heartbeat or two, at most `limit` of them: something was dropped on its
-    /// way. What says whom to believe comes first, then who is in which group; authorizations last.
+    /// way. What says whom to believe comes first, the rest in the order of the first time, which devices follow.
     func overdueEchoes(_ limit: Int) -> [Address] {
-        func rank(_ address: Address) -> Int {
-            switch address {
-            case .trust: 0
-            case .desired(_, _, .auth): 3
-            case .desired: 2
-            default: 1
-            }
+        let overdue = echoes.filter { $0.value.beats + 2 <= beats }
+        func place(_ echo: (key: Address, value: (beats: Int, number: Int))) -> Int {
+            echo.key == .trust ? 0 : echo.value.number
         }
-        let overdue = echoes.filter { $0.value + 2 <= beats }.keys
-        return Array(overdue.sorted { (rank($0), $0.path) < (rank($1), $1.path) }.prefix(limit))
+        return Array(overdue.sorted { place($0) < place($1) }.map(\.key).prefix(limit))
     }
 
     mutating func forget(_ device: DeviceID) {

@@ -52,8 +52,10 @@ struct Progress {
         for (app, policies) in scopes.sorted(by: { $0.key < $1.key }) {
             let asked = Set(retiring.filter { $0.app == app }.map(\.layer))
             var counted: [StatusRow] = []
-            for (scope, policies) in Dictionary(grouping: policies.keys, by: { policies[$0] ?? .all }) {
-                counted += try count(app, policies.sorted(), scope, asked, transaction, now)
+            // In one order: which of many devices are named depends on it.
+            let scopes = Dictionary(grouping: policies.keys.sorted(), by: { policies[$0] ?? .all })
+            for (scope, policies) in scopes.sorted(by: { ($0.value.first ?? .auth) < ($1.value.first ?? .auth) }) {
+                counted += try count(app, policies, scope, asked, transaction, now)
             }
             let retiring = try transaction.retirements(of: app).filter { asked.contains($0.key) }
             if !retiring.isEmpty {

@@ -1,48 +1,82 @@
 import FleetProtocol
 
-/// Devices follow the documents of one change as they are numbered: what lets an app in comes last, and so does the end of what
-/// keeps it out.
+/// Devices follow the documents of one change as they are numbered.
 extension DesiredModel {
-    /// What is wrong with the revisions of what was applied.
+    /// On no device anything decides for a moment that did not before, and does not in the end. Returns what is wrong with the
+    /// revisions of what was applied, or deleted.
+    func problem(inOrderOf results: [ChangeResult], after before: Self) -> String? {
+        let changed = results.filter(\.isChanged).sorted { $0.revision < $1.revision }
+        let subjects = Set(changed.map { Subject(app: $0.app, aspect: $0.aspect) })
+        for subject in subjects {
+            let documents = changed.filter { $0.app == subject.app && $0.aspect == subject.aspect }.map(\.layer)
+            for chain in chains(speakingTo: documents) {
+                let (first, last) = (before.deciding(subject, chain), deciding(subject, chain))
+                var between = before
+                for layer in documents {
+                    let address = Address.desired(layer, subject.app, subject.aspect)
+                    between.values[address] = values[address]
+                    let now = between.deciding(subject, chain)
+                    if now != first, now != last {
+                        return "\(address.path) comes at a time when \(now.map { "\($0)" } ?? "nothing") decides for"
+                            + " \(chain), where it was \(first.map { "\($0)" } ?? "nothing") and is"
+                            + " \(last.map { "\($0)" } ?? "nothing"): \(results)"
+                    }
+                }
+            }
+        }
+        return nil
+    }
+
+    private struct Subject: Hashable {
+        let app: AppID
+        let aspect: Aspect
+    }
+
+    private struct Deciding: Hashable {
+        let layer: Layer
+        let value: String
+    }
+
+    /// The layers of each device that these speak to, and of one that belongs to nothing.
+    private func chains(speakingTo layers: [Layer]) -> Set<[Layer]> {
+        var devices: Set<DeviceID> = []
+        for layer in layers {
+            switch layer {
+            case .all: devices.formUnion(groups.values.flatMap(\.members))
+            case .group(let group): devices.formUnion(members(of: group))
+            case .device(let device): devices.insert(device)
+            }
+        }
+        let chains = devices.map { device -> [Layer] in
+            let own = groups.filter { $0.value.members.contains(device) }
+                .sorted { ($1.value.priority, $0.key) < ($0.value.priority, $1.key) }
+            return [.device(device)] + own.map { .group($0.key) } + [.all]
+        }
+        return Set(chains + [[.all]])
+    }
+
+    private func deciding(_ subject: Subject, _ chain: [Layer]) -> Deciding? {
+        let addresses = chain.map { Address.desired($0, subject.app, subject.aspect) }
+        let live = zip(chain, addresses).filter { values[$0.1] != nil }
+        let deciding = live.first { subject.aspect == .auth && isRetired($0.1) } ?? live.first
+        return deciding.flatMap { layer, address in values[address].map { Deciding(layer: layer, value: $0) } }
+    }
+
+    /// What lets an app in comes behind what says how. Returns what is wrong with the revisions of what was applied.
     static func problem(inOrderOf results: [ChangeResult], of changes: [ApplyRequest.Change]) -> String? {
         let changed = zip(changes, results).filter(\.1.isChanged)
-        for (change, result) in changed where change.authorizes == true {
+        for (change, result) in changed where change.authorizes {
             let isLate = changed.contains { other, its in
-                guard other.app == change.app else { return false }
-                return other.aspect == .auth
-                    ? other.authorizes == false && its.revision < result.revision : its.revision > result.revision
+                other.app == change.app && other.aspect != .auth && its.revision > result.revision
             }
             if isLate { return "\(change.app) is let in before the rest is said: \(results)" }
         }
         return nil
     }
-
-    /// What is wrong with the revisions of what was deleted.
-    ///
-    /// - Parameter keepingOut: Where it was said that an app is not authorized.
-    static func problem(inOrderOf results: [ChangeResult], keepingOut: Set<Address>) -> String? {
-        func revisions(_ isKeptOut: Bool) -> [Int64] {
-            results.filter { keepingOut.contains(.desired($0.layer, $0.app, $0.aspect)) == isKeptOut }.map(\.revision)
-        }
-        guard let first = revisions(true).min(), let last = revisions(false).max(), first < last else { return nil }
-        return "an app is let in before the rest is deleted: \(results)"
-    }
-
-    /// Which live documents keep an app out.
-    func keepsOut(_ address: Address) -> Bool {
-        guard case .desired(_, _, .auth) = address, let value = values[address] else { return false }
-        return !value.contains(#""authorized""#)
-    }
 }
 
 extension ApplyRequest.Change {
-    /// Whether it authorizes its app, or says that it is not authorized; nil where it says neither.
-    fileprivate var authorizes: Bool? {
-        guard case .auth(let state, _) = value.content else { return nil }
-        switch state {
-        case .authorized: return true
-        case .unauthorized: return false
-        case .retired: return nil
-        }
+    fileprivate var authorizes: Bool {
+        if case .auth(.authorized, _) = value.content { true } else { false }
     }
 }

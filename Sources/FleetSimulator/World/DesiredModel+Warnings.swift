@@ -83,9 +83,10 @@ extension DesiredModel {
         return risks
     }
 
-    func warnings(ofDeleting address: Address) -> Set<String> {
+    /// - Parameter rest: What is left.
+    func warnings(ofDeleting address: Address, leaving rest: Self) -> Set<String> {
         guard case .desired(let layer, let app, .auth) = address else { return [] }
-        var warnings = retirements(of: app, besides: layer)
+        var warnings = rest.retirements(of: app, besides: layer)
         if isRetired(address) {
             warnings.insert(
                 "deleting the retirement of \(app) for \(layer) releases an app that was retired only where another"

@@ -17,7 +17,7 @@ struct DesiredModel {
     }
 
     /// The live documents of apps, and their values as JSON.
-    private(set) var values: [Address: String] = [:]
+    var values: [Address: String] = [:]
     private(set) var groups: [GroupID: Group] = [:]
     /// Which change each of those is, also when it was signed anew since.
     private(set) var newest: [Address: Int64] = [:]
@@ -52,16 +52,17 @@ struct DesiredModel {
             switch verb {
             case .apply:
                 let request = try ApplyRequest(json: body, limit: Request.maximumSize)
-                let wanted = request.changes.map { before.warnings(of: $0) }
                 let devices = request.changes.compactMap(\.layer.device)
                 let ended = request.changes.map { Address.desired($0.layer, $0.app, $0.aspect) }
-                return try apply(request, results(answer), of: user)
-                    ?? before.differs(answer, wanted, strangers.among(devices), ended: ended)
+                if let problem = try apply(request, results(answer), of: user, before: before) { return problem }
+                let wanted = request.changes.map { warnings(of: $0) }
+                return try before.differs(answer, wanted, strangers.among(devices), ended: ended)
             case .delete:
                 let request = try SelectionRequest(json: body, limit: Request.maximumSize)
                 let ended = request.documents.flatMap(live)
-                let wanted = ended.map { before.warnings(ofDeleting: $0) }
-                return try delete(request, results(answer), of: user) ?? before.differs(answer, wanted, ended: ended)
+                if let problem = try delete(request, results(answer), of: user, before: before) { return problem }
+                let wanted = ended.map { before.warnings(ofDeleting: $0, leaving: self) }
+                return try before.differs(answer, wanted, ended: ended)
             case .groupSet:
                 let request = try GroupRequest(json: body, limit: Request.maximumSize)
                 set(request)
@@ -82,7 +83,8 @@ struct DesiredModel {
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
                 forget(.group(group))
                 let ended = before.values.keys.filter { values[$0] == nil }
-                return try before.differs(answer, ended.map { before.warnings(ofDeleting: $0) }, ended: ended)
+                let wanted = ended.map { before.warnings(ofDeleting: $0, leaving: self) }
+                return try before.differs(answer, wanted, ended: ended)
             case .deviceRemove:
                 let request = try DeviceRequest(json: body, limit: Request.maximumSize)
                 let device = request.device
@@ -166,7 +168,9 @@ struct DesiredModel {
         try ChangeResponse(json: answer.json, limit: Response.maximumSize).results
     }
 
-    private mutating func apply(_ request: ApplyRequest, _ results: [ChangeResult], of user: User) -> String? {
+    private mutating func apply(
+        _ request: ApplyRequest, _ results: [ChangeResult], of user: User, before: Self
+    ) -> String? {
         let addresses = request.changes.map { Address.desired($0.layer, $0.app, $0.aspect) }
         guard results.count == addresses.count else { return "\(results) are not what was asked for" }
         guard Set(addresses).count == addresses.count else { return "one document was changed twice at once" }
@@ -183,7 +187,7 @@ struct DesiredModel {
             values[address] = value
             if result.isChanged { note(result, Change(address: address, user: user, why: request.why)) }
         }
-        return Self.problem(inOrderOf: results, of: request.changes)
+        return problem(inOrderOf: results, after: before) ?? Self.problem(inOrderOf: results, of: request.changes)
     }
 
     private mutating func note(_ result: ChangeResult, _ change: Change) {
@@ -198,17 +202,16 @@ struct DesiredModel {
     }
 
     private mutating func delete(
-        _ request: SelectionRequest, _ results: [ChangeResult], of user: User
+        _ request: SelectionRequest, _ results: [ChangeResult], of user: User, before: Self
     ) -> String? {
         let wanted = Set(request.documents.flatMap(live))
         let told = Set(results.map { Address.desired($0.layer, $0.app, $0.aspect) })
-        let keepingOut = wanted.filter(keepsOut)
         for address in wanted { values[address] = nil }
         for result in results {
             let address = Address.desired(result.layer, result.app, result.aspect)
             note(result, Change(address: address, user: user, why: request.why))
         }
-        guard told != wanted else { return Self.problem(inOrderOf: results, keepingOut: keepingOut) }
+        guard told != wanted else { return problem(inOrderOf: results, after: before) }
         return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"
     }
 

@@ -175,7 +175,8 @@ extension Action {
         case .crashApp(_, let app), .reinstallApp(_, let app), .answer(_, let app), .attempt(_, let app),
             .retire(_, let app), .refuse(_, let app), .intrude(_, let app), .display(_, let app),
             .enterCode(_, let app, _), .closeApp(_, let app, _),
-            .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)):
+            .request(_, .apply(let app, _, _, _, _)), .request(_, .delete(let app, _)),
+            .request(_, .layers(let app, _, _)):
             app
         default: nil
         }

@@ -155,6 +155,9 @@ extension Machine {
         if !core.state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false }) {
             world.fail(.passcodes, "\(name): the passcode is forgotten, and no document says so")
         }
+        if let app = core.state.apps.keys.first(where: { !watch.bus.isCertain($0) }) {
+            world.fail(.barrier, "\(name): the passcode is forgotten, and what is said of \(app) is not certain")
+        }
     }
 
     /// The laws of one moment. The records of before are still those that are watched.

@@ -73,6 +73,17 @@ extension Schedule {
                 }
             }
         }
+        // In some what several layers say is changed at once.
+        var layered = SplitMix64(seed: seed ^ 0x1A7E)
+        if layered.chance(theme == .layers ? 60 : 12) {
+            for _ in 0...layered.below(3) {
+                let change = Change.layers(
+                    app: layered.below(apps), aspect: layered.chance(50) ? 0 : layered.below(Aspect.allCases.count),
+                    isDeleted: layered.chance(40))
+                let at = steps[layered.below(steps.count)].at
+                steps.insert(Step(at, .request(layered.below(Self.operators), change)), inOrderOf: \.at)
+            }
+        }
         // People copy and paste at all devices, all the time, in some worlds.
         var people = SplitMix64(seed: seed ^ 0xC0B1)
         if people.chance(8) || theme == .pasteboards, let last = steps.last?.at {

@@ -125,6 +125,8 @@ package enum Action: Hashable, Sendable {
 package enum Change: Hashable, Sendable {
     case apply(app: Int, Place, aspect: Int, variant: Int, isBased: Bool)
     case delete(app: Int, Place)
+    /// What several layers say of an aspect, or that they say nothing any more.
+    case layers(app: Int, aspect: Int, isDeleted: Bool)
     case group(Int, priority: Int64, members: Int)
     case deleteGroup(Int)
 }

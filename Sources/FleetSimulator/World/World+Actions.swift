@@ -215,6 +215,8 @@ extension World {
             let aspect = manner.chance(30) ? Aspect.allCases[manner.below(Aspect.allCases.count)] : nil
             let selector = DocumentSelector(app: appID(app), layer: layer(place), aspect: aspect)
             person.ask(.delete, json(SelectionRequest(documents: [selector], why: why)))
+        case .layers(let app, let aspect, let isDeleted):
+            askLayers(person, appID(app), Aspect.allCases[aspect], isDeleted: isDeleted, why, &manner)
         case .group(let group, let priority, let members):
             let devices = machines.filter { members >> $0.number & 1 == 1 }.map(\.id)
             var request = GroupRequest(group: groupID(group), priority: priority, devices: devices, why: why)
@@ -228,6 +230,26 @@ extension World {
             person.ask(.groupSet, json(request))
         case .deleteGroup(let group): person.ask(.groupDelete, json(GroupRequest(group: groupID(group), why: why)))
         }
+    }
+
+    /// What is asked for on several layers at once, in any order.
+    private func askLayers(
+        _ person: Operator, _ app: AppID, _ aspect: Aspect, isDeleted: Bool, _ why: String?, _ manner: inout SplitMix64
+    ) {
+        let device = Place.device(manner.below(schedule.devices))
+        let places = ([.all, device] + (0..<Schedule.groups).map { .group($0) }).filter { _ in manner.chance(65) }
+        let layers = places.map(layer).shuffled(using: &manner)
+        if isDeleted {
+            let live = layers.filter { controller.desired.values[.desired($0, app, aspect)] != nil }
+            let selectors = live.map { DocumentSelector(app: app, layer: $0, aspect: manner.chance(70) ? aspect : nil) }
+            return person.ask(.delete, json(SelectionRequest(documents: selectors, why: why)))
+        }
+        let changes = layers.map { layer in
+            ApplyRequest.Change(
+                app: app, layer: layer, aspect: aspect, value: value(of: aspect, manner.below(6), for: app))
+        }
+        let request = ApplyRequest(changes: changes, why: why)
+        person.ask(.apply, json(request, readAs: ApplyRequest(changes: changes.map(\.asRead), why: why)))
     }
 
     /// Some documents that somebody could ask about.
