@@ -16,7 +16,9 @@ extension DesiredModel {
                     let address = Address.desired(layer, subject.app, subject.aspect)
                     between.values[address] = values[address]
                     let now = between.deciding(subject, chain)
-                    if now != first, now != last {
+                    // Whoever retires it, it is retired.
+                    let isRetired = first?.isRetirement == true && now?.isRetirement == true
+                    if now != first, now != last, !isRetired {
                         return "\(address.path) comes at a time when \(now.map { "\($0)" } ?? "nothing") decides for"
                             + " \(chain), where it was \(first.map { "\($0)" } ?? "nothing") and is"
                             + " \(last.map { "\($0)" } ?? "nothing"): \(results)"
@@ -35,6 +37,7 @@ extension DesiredModel {
     private struct Deciding: Hashable {
         let layer: Layer
         let value: String
+        let isRetirement: Bool
     }
 
     /// The layers of each device that these speak to, and of one that belongs to nothing.
@@ -59,7 +62,10 @@ extension DesiredModel {
         let addresses = chain.map { Address.desired($0, subject.app, subject.aspect) }
         let live = zip(chain, addresses).filter { values[$0.1] != nil }
         let deciding = live.first { subject.aspect == .auth && isRetired($0.1) } ?? live.first
-        return deciding.flatMap { layer, address in values[address].map { Deciding(layer: layer, value: $0) } }
+        return deciding.flatMap { layer, address in
+            let isRetirement = subject.aspect == .auth && isRetired(address)
+            return values[address].map { Deciding(layer: layer, value: $0, isRetirement: isRetirement) }
+        }
     }
 
     /// What lets an app in comes behind what says how. Returns what is wrong with the revisions of what was applied.

@@ -207,7 +207,7 @@ extension Machine {
     private func checkCodes(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
         for case .checkCode(let check, _, _) in effects where events.count == 1 {
             guard let record = core.state.apps[check.app], record[.logLevel].attempt.outcome == .awaitingCode,
-                record[.logLevel].source != check.address, watch.bus.isStillCertain(check.app)
+                record[.logLevel].source != check.address, watch.bus.isStillCertain(check.app), !mayHaveNobodys(core)
             else { continue }
             world.fail(.codes, "\(name)/\(check.app): its code is compared with that of \(check.address.path)")
         }
@@ -348,7 +348,7 @@ extension Machine {
             core.membership == core.state.groups
         else { return }
         for policy in Policy.allCases
-        where app[policy].attempt.message?.hasPrefix("the app has retired itself") == true {
+        where app[policy].attempt.message?.hasPrefix("the app has retired itself") == true && !mayHaveNobodys(core) {
             world.fail(.latched, "\(name)/\(app.id): \(policy.rawValue) does not follow the end of its retirement")
         }
     }

@@ -9,18 +9,23 @@ extension Machine {
         switch Address(topic: topic, in: SimulatedFleet.id) {
         case .groupMeta where core.membership == core.state.groups:
             let layers = SaidLayers(held: core.signedDocuments, by: id, in: core.state.groups)
-            // Of an earlier epoch than the controller's, some may be nobody's wish: that is looked at first.
-            guard !layers.haveDocuments(before: core.state.highest.epoch) else { return }
+            guard !mayHaveNobodys(core) else { return }
             for record in core.state.apps.values { checkFollows(record, layers) }
         case .desired(_, let app, .secureServices):
             guard let record = core.state.apps[app], record.latch == nil, record.authReason == .outOfContact,
                 record.secureServices.offline?.blockAfter == nil, watch.bus.isStillCertain(app),
-                !SaidLayers(held: core.signedDocuments, by: id, in: core.state.groups)
-                    .haveDocuments(before: core.state.highest.epoch)
+                !mayHaveNobodys(core)
             else { return }
             world.fail(.limits, "\(name)/\(app): it is still blocked, and nothing says any more after what time")
         default: break
         }
+    }
+
+    /// Whether it has documents of an earlier epoch than the controller's: some may be nobody's wish, and that is looked at before
+    /// anything is certain.
+    func mayHaveNobodys(_ core: DeviceCore) -> Bool {
+        SaidLayers(held: core.signedDocuments, by: id, in: core.state.groups)
+            .haveDocuments(before: core.state.highest.epoch)
     }
 
     /// What a group tells of which a device knows that it has left is no wish for it.

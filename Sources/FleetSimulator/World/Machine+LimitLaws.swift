@@ -48,7 +48,7 @@ extension Machine {
             app.latch == nil && app.authReason == .outOfContact && watch.bus.isStillCertain(app.id)
                 && (app.secureServices.offline?.blockAfter).map { $0 * 1_000 > lag } ?? true
         }
-        if let blocked {
+        if let blocked, !mayHaveNobodys(core) {
             world.fail(.limits, "\(name) is in contact, and \(blocked.id) is still blocked")
         }
     }
