@@ -14,7 +14,8 @@ struct DesiredChange {
     private(set) var reissued = 0
     /// For the operator: what may be not as expected.
     private(set) var warnings: [String] = []
-    private var moved: Set<Place> = []
+    private var moved: [Place] = []
+    private var known: Set<Place> = []
 
     /// Whose classes may have changed.
     private struct Place: Hashable {
@@ -38,7 +39,12 @@ struct DesiredChange {
     }
 
     /// Notes that other layers speak to a device, or to the members of a group, than before.
-    mutating func layersMoved(of layer: Layer) { moved.insert(Place(layer: layer, app: nil)) }
+    mutating func layersMoved(of layer: Layer) { note(moved: Place(layer: layer, app: nil)) }
+
+    /// Each once, in the order in which they come.
+    private mutating func note(moved place: Place) {
+        if known.insert(place).inserted { moved.append(place) }
+    }
 
     /// Gives `content` the next revision and stores it in the place of what stands at `address`.
     ///
@@ -54,7 +60,7 @@ struct DesiredChange {
         try transaction.put(document)
         try transaction.remember(document, replacing: old?.value)
         if case .desired(let layer, let app, _) = address, old?.isTombstone != document.isTombstone {
-            moved.insert(Place(layer: layer, app: app, isOfUnknown: old == nil && document.isTombstone))
+            note(moved: Place(layer: layer, app: app, isOfUnknown: old == nil && document.isTombstone))
         }
         issued.append(document)
         return document
@@ -82,10 +88,10 @@ struct DesiredChange {
 
     /// To be called once, at the end: puts device-apps into the classes that their layers make now.
     mutating func finish() throws {
-        for place in moved.sorted(by: { "\($0)" < "\($1)" }) {
+        for place in moved {
             try transaction.reclassify(place.layer, app: place.app, at: now, evenIfSame: place.isOfUnknown)
         }
-        moved = []
+        (moved, known) = ([], [])
     }
 
     /// In bytes, kept free in a new change: signed again after a restore it has a longer epoch and revision, and the epoch
