@@ -109,6 +109,8 @@ struct MainJobTests {
             #expect(onDisk.range(of: Data("takings".utf8)) == nil)
             let again = try await answers(of: fleet, to: ["read \(path)"])
             #expect(again.last?["text"]?.stringValue == "takings of today", "the next launch has the same key")
+            // Nobody waits for who has not reported the app yet.
+            try await fleet.untilReported(app, on: "till-1", "auth") { $0["received"]?.integerValue == 1 }
             // The app was killed, and hears of it when it starts.
             try await fleet.apply(app, "all", "{auth: {state: retired}}", ["--wait=20s"])
             try await fleet.apply(app, "all", "{auth: {state: authorized}}")
