@@ -657,5 +657,35 @@ struct KeptSchedule: Sendable, CustomTestStringConvertible {
                     .init(295_029, .retire(0, 2)),
                     .init(295_449, .request(1, .apply(app: 2, .group(0), aspect: 0, variant: 5, isBased: false))),
                 ])),
+        KeptSchedule(
+            what:
+                "what a hello behind a restore makes old is shown once more of all apps, also of those that are just being fetched",
+            schedule: Schedule(
+                seed: 31_000_176, devices: 1, apps: 2, broker: .lossy,
+                steps: [
+                    .init(30, .request(0, .apply(app: 1, .all, aspect: 0, variant: 2, isBased: false))),
+                    .init(2_496, .unplug(0, 88_005)),
+                    .init(4_191, .enroll(0, isNew: false)),
+                    .init(4_192, .enroll(0, isNew: false)),
+                    .init(4_225, .cutController(noticedAfter: 0)),
+                    .init(171_651, .request(0, .apply(app: 0, .all, aspect: 0, variant: 2, isBased: true))),
+                    .init(172_656, .request(1, .apply(app: 1, .device(0), aspect: 0, variant: 2, isBased: false))),
+                    .init(173_132, .request(0, .group(0, priority: 2, members: 1))),
+                    .init(173_802, .request(1, .apply(app: 0, .all, aspect: 2, variant: 1, isBased: false))),
+                    .init(174_677, .refuseSaid(0, 3_533)),
+                    .init(177_006, .cutController(noticedAfter: 0)),
+                    .init(177_006, .crashController(effects: 5, downFor: 2_642)),
+                    .init(177_983, .request(1, .group(0, priority: 1, members: 1))),
+                    .init(180_244, .backUpController),
+                    .init(182_292, .request(1, .deleteGroup(0))),
+                    .init(182_397, .putBackController(withFolder: true)),
+                    .init(183_059, .crashBroker(downFor: 974)),
+                    .init(183_063, .unplug(0, 252_287)),
+                    .init(183_928, .unplug(0, 379_531)),
+                    .init(499_362, .crashAgent(0, effects: 8)),
+                    .init(499_975, .crashBroker(downFor: 2_838)),
+                    .init(501_221, .refuseSaid(nil, 60_807)),
+                    .init(713_326, .cutDevice(0, noticedAfter: 0)),
+                ])),
     ]
 }

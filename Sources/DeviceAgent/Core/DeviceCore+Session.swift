@@ -21,7 +21,7 @@ extension DeviceCore {
         guard let session, session.isGreeted, session.fetched.contains(app), session.wantedGroups == nil else {
             return false
         }
-        return session.showing.map { $0.epoch == session.shownIn } ?? true
+        return session.showing == session.shown
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
@@ -106,7 +106,7 @@ extension DeviceCore {
         case .again:
             retryHeld(at: now)
             if session?.wanted?.barrier == marker.counter { forgetUnwanted() }
-            if let showing = session?.showing, showing.barrier == marker.counter { session?.shownIn = showing.epoch }
+            if let showing = session?.showing, showing.barrier == marker.counter { session?.shown = showing }
             forgetEarlierEpochs()
             followMembership(at: now)
             settle(state.apps.keys, at: now)
@@ -197,15 +197,19 @@ extension DeviceCore {
         let earlier = layers.addresses(before: epoch).filter { address in
             if case .desired(_, let app, _) = address { session.fetched.contains(app) } else { true }
         }
-        guard !earlier.isEmpty else { return }
-        guard session.shownIn == epoch else {
-            if session.showing?.epoch != epoch {
-                let barrier = showAgain()
-                self.session?.showing = barrier.map { ($0, epoch) }
-            }
-            return
+        // What was fetched since was not among what was shown.
+        func isPart(_ address: Address, of showing: Session.Showing?) -> Bool {
+            guard let showing, showing.epoch == epoch else { return false }
+            guard case .desired(_, let app, _) = address else { return true }
+            return showing.apps.contains(app)
         }
-        for address in earlier {
+        if !earlier.allSatisfy({ isPart($0, of: session.showing) }) {
+            let barrier = showAgain()
+            self.session?.showing = barrier.map {
+                Session.Showing(barrier: $0, epoch: epoch, apps: Set(session.fetched))
+            }
+        }
+        for address in earlier where isPart(address, of: session.shown) {
             set(nil, at: address)
             log(.notice, "forgot a document of an earlier epoch", address.path)
         }

@@ -56,9 +56,9 @@ extension DeviceCore {
         /// The controller's, by its greeting.
         var epoch: Int64?
         /// The marker behind which the broker has shown all once more since it greeted, in which epoch.
-        var showing: (barrier: Int64, epoch: Int64)?
+        var showing: Showing?
         /// The epoch in which it has.
-        var shownIn: Int64?
+        var shown: Showing?
         /// What the controller says that there should be, where it has missed or found too much.
         var wanted: Wanted?
         /// The epoch and time that the controller said last on this connection.
@@ -75,6 +75,13 @@ extension DeviceCore {
         /// When presence and markers are said again that nobody has answered, by the running time.
         private(set) var retryDueAt: Int64
         private var retryPause = DeviceCore.firstRetry
+
+        /// All documents are shown once more, since some are of an earlier epoch: those of these apps among them.
+        struct Showing: Equatable {
+            let barrier: Int64
+            let epoch: Int64
+            let apps: Set<AppID>
+        }
 
         /// Which documents there should be, by the controller.
         struct Wanted {
