@@ -21,7 +21,7 @@ extension DeviceCore {
         guard let session, session.isGreeted, session.fetched.contains(app), session.wantedGroups == nil else {
             return false
         }
-        return session.showing == session.shown
+        return session.showing == session.shown || layers.addresses(before: session.epoch ?? 0).isEmpty
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
