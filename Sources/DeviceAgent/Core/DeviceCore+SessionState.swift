@@ -55,9 +55,8 @@ extension DeviceCore {
         var greetingDueAt: Int64?
         /// The controller's, by its greeting.
         var epoch: Int64?
-        /// The marker behind which the broker has shown all once more since it greeted, in which epoch.
+        /// What the broker was asked last to show once more since it greeted, and of that what it has shown.
         var showing: Showing?
-        /// The epoch in which it has.
         var shown: Showing?
         /// What the controller says that there should be, where it has missed or found too much.
         var wanted: Wanted?
