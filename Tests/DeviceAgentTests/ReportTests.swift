@@ -108,7 +108,7 @@ struct ReportTests {
         #expect(presence.previousBoot == first.boot)
         #expect(presence.will.previousBoot == nil)
         #expect(presence.disk == first.disk && presence.will.disk == first.disk, "the first start names the disk")
-        #expect(device.core.will(connection: .random(), at: presence.since).disk == first.disk)
+        #expect(device.core.will.presence(on: .random(), at: presence.since).disk == first.disk)
         #expect(try presence.disk != TestDevice().core.state.disk, "also another one's at the same time")
     }
 
@@ -158,7 +158,7 @@ struct ReportTests {
         try device.connect()
         device.isControllerThere = false
         device.published = []
-        let old = device.core.will(connection: .random(), at: device.now.wall)
+        let old = device.core.will.presence(on: .random(), at: device.now.wall)
         try device.say(.presence(.device(device.device)), old.json)
         let said = device.published.compactMap { address, payload in
             address == .presence(.device(device.device))

@@ -1,4 +1,4 @@
-package import FleetProtocol
+import FleetProtocol
 
 /// What device and controller say to each other about being there.
 extension DeviceCore {
@@ -25,13 +25,6 @@ extension DeviceCore {
         return layers.revisions(of: Set(session.fetched)).values.reduce(
             into: Presence.Documents(trust: trust.version)
         ) { $0.add($1.number) }
-    }
-
-    /// The will of a connection that is about to be made.
-    package func will(connection: RandomID, at time: Timestamp) -> Presence {
-        Presence(
-            state: .offline, incarnation: enrollment.incarnation, boot: state.boot, disk: state.disk,
-            connection: connection, since: time, agent: agentVersion, apps: [])
     }
 
     mutating func publishPresence(_ presenceState: Presence.State) {

@@ -47,11 +47,10 @@ final class AgentRunner: Sendable {
         state = Mutex(State(core: core))
     }
 
-    func start(boot: Int64) async throws {
+    func start() async throws {
         let inbox = Inbox { [self] events in handle(events) }
         let bus = try BusSession(
-            configuration, agentVersion: AgentService.version, boot: boot, loop: loop, logger: logger,
-            handler: inbox.add)
+            configuration, will: state.withLock { $0.core.will }, loop: loop, logger: logger, handler: inbox.add)
         let links = LinkServer(
             access: LinkAccess(folder: configuration.appsFolder), logger: logger, handler: inbox.add)
         parts.withLock { $0 = Parts(inbox: inbox, bus: bus, links: links) }

@@ -40,7 +40,7 @@ package final class AgentService: Service {
             configuration, core: core, store: store, keystore: keystore, loop: loop, logger: logger
         ) { error in failure.yield(error) }
         do {
-            try await runner.start(boot: core.state.boot)
+            try await runner.start()
         } catch {
             await loop.shutdown()
             throw error

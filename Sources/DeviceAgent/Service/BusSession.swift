@@ -118,7 +118,7 @@ package final class BusSession: Sendable {
     private static let largestPacket = 1 << 20
 
     package init(
-        _ configuration: AgentConfiguration, agentVersion: String, boot: Int64, loop: EventLoop, logger: Logger,
+        _ configuration: AgentConfiguration, will: DeviceWill, loop: EventLoop, logger: Logger,
         handler: @escaping Handler
     ) throws {
         self.loop = loop
@@ -136,14 +136,11 @@ package final class BusSession: Sendable {
             ClientOptions.TLS(authorityFile: $0.authority, certificateFile: $0.certificate, keyFile: $0.key)
         }
         let presence = Address.presence(.device(configuration.enrollment.device)).topic(in: fleet)
-        let incarnation = configuration.enrollment.incarnation
         options.makeWill = {
             let name = RandomID.random()
             connection.withLock { $0 = name }
-            let will = Presence(
-                state: .offline, incarnation: incarnation, boot: boot, connection: name, since: .now,
-                agent: agentVersion, apps: [])
-            return ClientOptions.Will(topic: presence, payload: will.json, retain: true)
+            return ClientOptions.Will(
+                topic: presence, payload: will.presence(on: name, at: .now).json, retain: true)
         }
         client = try loop.makeClient(options, credit: Self.credit) { client, event in
             switch event {

@@ -38,7 +38,7 @@ actor LoadLoop {
             let name = ConnectionName()
             devices.append(device)
             names.append(name)
-            device.client = try makeClient(options(configuration, index, device.boot, name), index)
+            device.client = try makeClient(options(configuration, index, device.will, name), index)
             device.launch(apps)
         }
         meter.counters.devices = devices.count
@@ -95,7 +95,7 @@ actor LoadLoop {
     }
 
     private func options(
-        _ configuration: AgentConfiguration, _ index: Int, _ boot: Int64, _ connection: ConnectionName
+        _ configuration: AgentConfiguration, _ index: Int, _ will: DeviceWill, _ connection: ConnectionName
     ) -> ClientOptions {
         let enrollment = configuration.enrollment
         var options = ClientOptions(
@@ -109,12 +109,9 @@ actor LoadLoop {
         options.connectTimeout = .seconds(30)
         options.backoff = plan.backoff
         let presence = Address.presence(.device(enrollment.device)).topic(in: enrollment.fleet)
-        let incarnation = enrollment.incarnation
         options.makeWill = {
-            let will = Presence(
-                state: .offline, incarnation: incarnation, boot: boot, connection: connection.renew(), since: .now,
-                agent: LoadPlan.agentVersion, apps: [])
-            return ClientOptions.Will(topic: presence, payload: will.json, retain: true)
+            ClientOptions.Will(
+                topic: presence, payload: will.presence(on: connection.renew(), at: .now).json, retain: true)
         }
         return options
     }

@@ -15,7 +15,7 @@ final class SimulatedDevice {
     }
 
     private var core: DeviceCore
-    var boot: Int64 { core.state.boot }
+    var will: DeviceWill { core.will }
     var client: LoopClient?
     /// Whether its loop knows that it has something to publish.
     var isToPublish = false

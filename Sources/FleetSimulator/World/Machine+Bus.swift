@@ -52,7 +52,7 @@ extension Machine {
         guard let core, connection == nil else { return }
         guard hasAccount, world.isCalm || world.now >= unpluggedUntil && !isStalled else { return retry() }
         let random = RandomID.random(using: &world.noise)
-        let will = core.will(connection: random, at: clock.wall)
+        let will = core.will.presence(on: random, at: clock.wall)
         let topic = Address.presence(.device(id)).topic(in: SimulatedFleet.id)
         guard let made = world.broker.connect(self, will: (topic, will.json)) else { return retry() }
         connection = made

@@ -244,6 +244,8 @@ struct AgentBusTests {
             let stored = try DeviceStore(path: agent.state.appendingPathComponent("agent.db").path).load()
             let said = try await controller.status(mail, "a status") { _ in true }
             #expect(stored.apps[mail]?[.config].report.received == said[.config].received)
+            let will = try #require(controller.heard.withLock { $0.presences.last })
+            #expect(will.disk == stored.disk && stored.disk != 0 && will.boot == stored.boot)
         }
     }
 }

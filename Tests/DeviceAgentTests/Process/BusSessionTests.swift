@@ -19,7 +19,7 @@ struct BusSessionTests {
             fixture.onEnd { await loop.shutdown() }
             let connections = Locked<[RandomID]>([])
             let bus = try BusSession(
-                configuration, agentVersion: "fleet-agent/test", boot: 1, loop: loop, logger: Logger(label: "test")
+                configuration, will: TestDevice().core.will, loop: loop, logger: Logger(label: "test")
             ) { event in
                 if case .connected(let name) = event { connections.withLock { $0.append(name) } }
             }
