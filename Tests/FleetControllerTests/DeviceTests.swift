@@ -1261,7 +1261,12 @@ struct DeviceTests {
             #expect(try world.store.transaction { try $0.warnedDeviceCount() } == 1)
             world.handle(.enrolments([till: 2, till2: 1]))
             world.online(till, incarnation: 2, boot: 800, after: 700, disk: 100, apps: apps)
-            #expect(try elsewhere() == [], "somebody has looked at it")
+            #expect(try elsewhere() == [.object(["device": "till-1", "app": "com.example.mail"])])
+            #expect(try world.counts(mail, .auth).retirement?.doubtful == 1, "the other one may have destroyed them")
+            var status = Status.fresh(till, mail, boot: 800, at: world.now)
+            status.order.incarnation = 2
+            world.report(status)
+            #expect(try elsewhere() == [], "somebody has looked at it, and it speaks for itself")
         }
     }
 
@@ -1288,17 +1293,17 @@ struct DeviceTests {
 
     @Test("also where the app's status on the other disk comes before the presence, and not where it is the same disk")
     func statusBeforePresence() throws {
-        for disk: Int64 in [100, 700] {
+        for (disk, incarnation) in [(100, 2), (700, 2), (100, 1), (700, 1)] as [(Int64, Int64)] {
             let world = try World()
             world.connect()
             let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
             world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
             world.report(.fresh(till, mail, boot: 500, at: world.now))
             var status = Status.fresh(till, mail, boot: 800, at: world.now)
-            status.order.incarnation = 2
+            status.order.incarnation = incarnation
             status.keys = .destroyed
             world.report(status)
-            world.online(till, incarnation: 2, boot: 800, after: 600, disk: disk, apps: apps)
+            world.online(till, incarnation: incarnation, boot: 800, after: 600, disk: disk, apps: apps)
             #expect(try world.store.leftKeys(of: till) == (disk == 100 ? [] : [mail]))
             func listed() throws -> JSONValue? { try world.body(.apps, "{}")["apps"]?.arrayValue?.first }
             #expect(try listed()?["doubtful"] == nil)
@@ -1353,7 +1358,32 @@ struct DeviceTests {
         #expect(try left("group/kiosk").count == 1)
         world.handle(.enrolments([till: 3, till2: 1]))
         world.online(till, incarnation: 3, boot: 800, after: 1, disk: 1, apps: apps)
+        #expect(try left("group/kiosk").count == 1, "nobody counts it before it has said what it has")
+        var status = Status.fresh(till, mail, boot: 800, at: world.now)
+        status.order.incarnation = 3
+        world.report(status)
         #expect(try left("group/kiosk") == [])
+    }
+
+    @Test("keys on two disks of a removed device are of two: that one of them is back says nothing of the other")
+    func removedWithTwoDisks() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        for (boot, previous, disk) in [(500, 400, 100), (800, 700, 700)] as [(Int64, Int64, Int64)] {
+            world.online(till, boot: boot, after: previous, disk: disk, apps: apps)
+            world.report(.fresh(till, mail, boot: boot, at: world.now))
+        }
+        try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2, boot: 900, after: 800, disk: 700, apps: apps)
+        var status = Status.fresh(till, mail, boot: 900, at: world.now)
+        status.order.incarnation = 2
+        status.keys = .destroyed
+        world.report(status)
+        #expect(try world.counts(mail, .auth).retirement?.doubtful == 1)
     }
 
     @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")

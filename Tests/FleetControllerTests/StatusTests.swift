@@ -115,6 +115,24 @@ struct StatusTests {
         #expect(try warnings(.delete, select) == [text.replacing("1 device", with: "2 devices")])
     }
 
+    @Test("whoever ends a retirement of which keys are in doubt is told: behind it nobody is")
+    func endedDoubt() throws {
+        let world = try World()
+        world.connect()
+        let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
+        world.report(.fresh(till, mail, boot: 500, at: world.now))
+        try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        world.online(till, boot: 800, after: 700, disk: 700, apps: apps)
+        let answer = try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#)
+        let told = answer["warnings"]?.arrayValue?.compactMap(\.stringValue).filter { $0.contains("in doubt") }
+        #expect(
+            told == [
+                "the retirement of com.example.mail for all leaves keys of 1 device in doubt: they may be on other disks,"
+                    + " on copies or on removed devices, and nobody is told of those any more"
+            ])
+    }
+
     @Test("a document that somebody has changed since is named to whoever asks how far it has come")
     func superseded() throws {
         let world = try World()

@@ -115,6 +115,13 @@ struct Collector {
         case .online: try noteOnline(presence, &device, isRetained: isRetained)
         case .offline: noteOffline(presence, &device, isRetained: isRetained)
         }
+        // Also in what the broker has kept: of the disk that it was, whatever start it is.
+        if device.judged > 0, presence.boot > device.judged, presence.incarnation == device.incarnation,
+            presence.disk != nil, presence.disk == device.disk
+        {
+            device.judged = presence.boot
+            try transaction.withdrawLeftKeys(on: device)
+        }
         if device != before { try transaction.update(device) }
     }
 
@@ -260,7 +267,8 @@ struct Collector {
         if device != before { try transaction.update(device) }
         // Its topic has this now, and not any more what was to be cleared there.
         if !leftovers.isEmpty { leftovers.removeAll { $0 == address } }
-        if device.announced == 0 { try transaction.noteLeftKeys(by: status, device, in: identity.fleetID, at: now) }
+        try transaction.noteLeftKeys(by: status, device, in: identity.fleetID, at: now)
+        try transaction.withdrawLeftKeys(by: status, of: device)
         if try !transaction.store(status, of: device, at: now) {
             notices.append(
                 Notice(device: name, text: "reports more than \(Presence.maximumApps) apps: \(status.app) is left out"))
@@ -351,6 +359,7 @@ struct Collector {
             device.warning = nil
             device.isCopied = false
             device.announced = 0
+            device.judged = 0
         }
         if (incarnation, boot) > (device.incarnation, device.boot) { device.agent = nil }
         device.incarnation = incarnation

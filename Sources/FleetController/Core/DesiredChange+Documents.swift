@@ -181,6 +181,11 @@ extension DesiredChange {
         let request = SelectionRequest(documents: [selector], names: false)
         let rows = try Progress(transaction, request, now: now).answer.rows
         warnOfKeys(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) })
+        let doubtful = rows.reduce(0) { $0 + ($1.retirement?.doubtful ?? 0) }
+        guard doubtful > 0 else { return }
+        warn(
+            "the retirement of \(app) for \(layer) leaves keys of \(doubtful) device\(doubtful == 1 ? "" : "s") in doubt:"
+                + " they may be on other disks, on copies or on removed devices, and nobody is told of those any more")
     }
 
     mutating func warnOfKeys(of app: AppID, for layer: Layer, on devices: Int64) {

@@ -235,6 +235,8 @@ final class StoreCache {
     var devices: [DeviceID: DeviceRow] = [:]
     /// The last incarnation that was removed of each device, where it was noted; nil when it is to be read.
     var removed: [DeviceID: Int64]?
+    /// The devices that ``FleetStore/Transaction/LeftKeys`` are, or were, of; nil when it is to be read.
+    var devicesWithLeftKeys: Set<DeviceID>?
     var apps: [AppID: Int64] = [:]
     var shapes: [ShapeKey: Int64] = [:]
     var recentShapes = RecentShapes()
@@ -255,6 +257,7 @@ final class StoreCache {
         session = nil
         devices.removeAll()
         removed = nil
+        devicesWithLeftKeys = nil
         apps.removeAll()
         forgetShapes()
         classes.removeAll()

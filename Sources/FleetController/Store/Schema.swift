@@ -40,6 +40,7 @@ enum Schema {
                     """)
         }
         migrator.registerMigration("8 keys left elsewhere", migrate: addLeftKeys)
+        migrator.registerMigration("9 keys left on several disks") { try $0.execute(sql: leftKeysByDisk) }
         return migrator
     }
 
@@ -89,6 +90,30 @@ enum Schema {
         -- Whether a copy of the disk was heard, or an older state of it, in the present incarnation.
         ALTER TABLE devices ADD COLUMN copied INTEGER NOT NULL DEFAULT 0 CHECK (copied IN (0, 1));
         CREATE INDEX copied_devices ON devices (name) WHERE copied = 1;
+        """
+
+    private static let leftKeysByDisk = """
+        -- As before, of each disk: -1 where nobody knows of which, 0 while a presence is to come that tells whether they are on
+        -- another one at all.
+        CREATE TABLE left_keys_by_disk (
+            app TEXT NOT NULL,
+            device TEXT NOT NULL,
+            incarnation INTEGER NOT NULL,
+            disk INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            epoch INTEGER NOT NULL,
+            revision INTEGER NOT NULL,
+            removed_groups TEXT,
+            PRIMARY KEY (app, device, incarnation, disk)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO left_keys_by_disk
+            SELECT app, device, incarnation, ifnull(disk, -1), at, epoch, revision, removed_groups FROM left_keys;
+        DROP TABLE left_keys;
+        ALTER TABLE left_keys_by_disk RENAME TO left_keys;
+        CREATE INDEX left_keys_by_device ON left_keys (device);
+        -- Of what start, of the present incarnation, the last presence was by which the disk was told from others.
+        ALTER TABLE devices ADD COLUMN judged INTEGER NOT NULL DEFAULT 0;
+        UPDATE devices SET judged = announced;
         """
 
     private static let desired = """

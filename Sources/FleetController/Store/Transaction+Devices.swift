@@ -4,7 +4,7 @@ import GRDB
 extension FleetStore.Transaction {
     private static let selectDevice =
         "SELECT id, name, enrolled, incarnation, boot, announced, state, connection, since, agent, warning, disk,"
-        + " copied FROM devices"
+        + " copied, judged FROM devices"
 
     func device(_ name: DeviceID) throws -> DeviceRow? {
         if let known = cache.devices[name] { return known }
@@ -31,12 +31,12 @@ extension FleetStore.Transaction {
         try run(
             """
             UPDATE devices SET enrolled = ?, incarnation = ?, boot = ?, announced = ?, state = ?, connection = ?, since = ?,
-                agent = ?, warning = ?, disk = ?, copied = ? WHERE id = ?
+                agent = ?, warning = ?, disk = ?, copied = ?, judged = ? WHERE id = ?
             """,
             [
                 device.enrolled, device.incarnation, device.boot, device.announced, device.state,
                 device.connection?.text, device.since?.milliseconds, device.agent, device.warning, device.disk,
-                device.isCopied, device.id,
+                device.isCopied, device.judged, device.id,
             ])
         cache.devices[device.name] = device
     }
@@ -101,7 +101,7 @@ extension FleetStore.Transaction {
         guard let name = DeviceID(row[1] as String) else { return nil }
         return DeviceRow(
             id: row[0], name: name, enrolled: row[2], incarnation: row[3], boot: row[4], announced: row[5],
-            state: row[6], connection: (row[7] as String?).flatMap { RandomID($0) },
+            judged: row[13], state: row[6], connection: (row[7] as String?).flatMap { RandomID($0) },
             since: (row[8] as Int64?).map { Timestamp(milliseconds: $0) }, agent: row[9], warning: row[10],
             disk: row[11], isCopied: row[12])
     }

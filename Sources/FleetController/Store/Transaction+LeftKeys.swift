@@ -5,6 +5,8 @@ import GRDB
 extension FleetStore.Transaction {
     /// As `left_keys.disk`: whether they are on another disk at all, the next presence tells.
     private static let undecided: Int64 = 0
+    /// As `left_keys.disk`: nobody knows on which they are.
+    private static let unknown: Int64 = -1
 
     /// Where keys of an app were left.
     struct LeftKeys {
@@ -29,20 +31,27 @@ extension FleetStore.Transaction {
     /// Answers what was not known before.
     ///
     /// What was known of an earlier incarnation is over: whoever enrolled the device once more has looked at it. But for one
-    /// that was removed, and now is another machine.
+    /// that was removed, and now is another machine; and but for what it has destroyed: until the app has said so on this one,
+    /// it may have been a copy that did.
     func noteLeftKeys(
         by presence: Presence, _ device: inout DeviceRow, in fleet: FleetID, at time: Timestamp
     ) throws -> [AppID] {
         guard presence.incarnation >= device.incarnation else { return [] }
         let known = device.disk
+        let isNew = device.judged == 0
         device.disk = presence.disk ?? known
+        device.judged = max(device.judged, presence.boot)
+        try withdrawLeftKeys(on: device, present: Set(presence.apps.map(\.id)))
         let isOther = if let known, let disk = presence.disk { disk != known } else { false }
         guard isOther || presence.incarnation > 1 else { return [] }
         try run(
-            """
-            DELETE FROM left_keys WHERE device = ?
-            AND (incarnation < ? AND (removed_groups IS NULL OR disk IS NULL) OR disk = ?)
-            """, [device.name.text, presence.incarnation, presence.disk])
+            "DELETE FROM left_keys WHERE device = ? AND incarnation < ? AND (removed_groups IS NULL OR disk = ?)",
+            [device.name.text, presence.incarnation, Self.unknown])
+        if isNew, let disk = presence.disk {
+            for app in try destroyedApps(of: device, in: fleet) {
+                _ = try leave(app, device.name, presence.incarnation, disk: disk, groups: nil, at: time)
+            }
+        }
         let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
         let present = isOther || isFirst ? [] : Set(presence.apps.map(\.id))
         let undecided = try decide(device.name, presence.incarnation, staying: present)
@@ -63,21 +72,65 @@ extension FleetStore.Transaction {
             try run(
                 "DELETE FROM left_keys WHERE device = ? AND incarnation = ? AND disk = ? AND app = ?", key + [app.text])
         }
-        try run("UPDATE left_keys SET disk = NULL WHERE device = ? AND incarnation = ? AND disk = ?", key)
+        try run(
+            "UPDATE OR REPLACE left_keys SET disk = ? WHERE device = ? AND incarnation = ? AND disk = ?",
+            [Self.unknown] + key)
         return apps.filter { !staying.contains($0) }
     }
 
-    /// Notes the keys that an app had by its last status, where one of a later incarnation takes its place before the presence
-    /// that tells of the disk: if it is the same one, they are there.
+    /// Notes the keys that an app had by its last status, where one of a later start takes its place before the presence that
+    /// tells of the disk: if it is the same one, they are there. That disks are swapped within an incarnation shows by their
+    /// names alone.
     func noteLeftKeys(
         by status: Status, _ device: DeviceRow, in fleet: FleetID, at time: Timestamp
     ) throws {
-        let incarnation = status.order.incarnation
-        guard let last = try order(of: status.app, on: device), last.incarnation < incarnation,
-            try appsWithKeys(on: device, in: fleet, before: incarnation).contains(status.app)
+        let order = status.order
+        guard order.incarnation == device.incarnation, order.boot > device.judged,
+            let last = try self.order(of: status.app, on: device),
+            (last.incarnation, last.boot) < (order.incarnation, order.boot),
+            last.incarnation < order.incarnation || device.disk != nil,
+            try statuses(in: fleet, app: status.app, device: device.name, after: 0, limit: 1).first?.status.keys
+                == .present
         else { return }
         let disk = device.disk ?? Self.undecided
-        _ = try leave(status.app, device.name, incarnation, disk: disk, groups: nil, at: time)
+        _ = try leave(status.app, device.name, order.incarnation, disk: disk, groups: nil, at: time)
+    }
+
+    /// What was left on the disk that is there is counted again: by the app's first status of this start, and not before.
+    func withdrawLeftKeys(by status: Status, of device: DeviceRow) throws {
+        guard let disk = device.disk, try mayHaveLeftKeys(device.name), isOfPresentStart(status.order, device) else {
+            return
+        }
+        try run(
+            "DELETE FROM left_keys WHERE app = ? AND device = ? AND disk = ?",
+            [status.app.text, device.name.text, disk])
+    }
+
+    /// A presence has told that the disk is the one that it was: what apps have reported since this start, is of it. As far as
+    /// is known which are `present`, the others are not there any more.
+    func withdrawLeftKeys(on device: DeviceRow, present: Set<AppID>? = nil) throws {
+        guard let disk = device.disk, try mayHaveLeftKeys(device.name) else { return }
+        let apps = try rows("SELECT app FROM left_keys WHERE device = ? AND disk = ?", [device.name.text, disk])
+            .compactMap { AppID($0[0] as String) }
+        for app in Set(apps) {
+            let hasReported = try order(of: app, on: device).map { isOfPresentStart($0, device) } ?? false
+            guard hasReported || present.map({ !$0.contains(app) }) ?? false else { continue }
+            try run(
+                "DELETE FROM left_keys WHERE app = ? AND device = ? AND disk = ?",
+                [app.text, device.name.text, disk])
+        }
+    }
+
+    /// Whether it was said in the start whose presence has told of the disk.
+    private func isOfPresentStart(_ order: ReportOrder, _ device: DeviceRow) -> Bool {
+        device.judged > 0 && (order.incarnation, order.boot) == (device.incarnation, device.judged)
+    }
+
+    private func mayHaveLeftKeys(_ device: DeviceID) throws -> Bool {
+        if let known = cache.devicesWithLeftKeys { return known.contains(device) }
+        let devices = try rows("SELECT DISTINCT device FROM left_keys", []).compactMap { DeviceID($0[0] as String) }
+        cache.devicesWithLeftKeys = Set(devices)
+        return devices.contains(device)
     }
 
     /// Notes the keys of a device that is about to be removed. Answers what it was the last to have.
@@ -89,9 +142,12 @@ extension FleetStore.Transaction {
         let latest = try latest()
         try run(
             """
-            UPDATE left_keys SET at = ?, epoch = ?, revision = ?, removed_groups = ?
+            UPDATE OR REPLACE left_keys SET at = ?, epoch = ?, revision = ?, removed_groups = ?, disk = iif(disk = ?, ?, disk)
             WHERE device = ? AND removed_groups IS NULL
-            """, [time.milliseconds, latest.epoch, latest.number, groups, device.name.text])
+            """,
+            [
+                time.milliseconds, latest.epoch, latest.number, groups, Self.undecided, Self.unknown, device.name.text,
+            ])
         for app in Set(present + copied).sorted() {
             _ = try leave(app, device.name, device.lastIncarnation, disk: device.disk, groups: groups, at: time)
         }
@@ -104,14 +160,24 @@ extension FleetStore.Transaction {
         let latest = try latest()
         try run(
             """
-            INSERT INTO left_keys (app, device, incarnation, at, epoch, revision, disk, removed_groups)
+            INSERT INTO left_keys (app, device, incarnation, disk, at, epoch, revision, removed_groups)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET
-                at = excluded.at, epoch = excluded.epoch, revision = excluded.revision, disk = excluded.disk,
+                at = excluded.at, epoch = excluded.epoch, revision = excluded.revision,
                 removed_groups = excluded.removed_groups
             WHERE excluded.removed_groups IS NOT NULL
-            """, [app.text, device.text, incarnation, time.milliseconds, latest.epoch, latest.number, disk, groups])
+            """,
+            [
+                app.text, device.text, incarnation, disk ?? Self.unknown, time.milliseconds, latest.epoch,
+                latest.number, groups,
+            ])
+        cache.devicesWithLeftKeys?.insert(device)
         return database.changesCount > 0
+    }
+
+    private func destroyedApps(of device: DeviceRow, in fleet: FleetID) throws -> [AppID] {
+        try statuses(in: fleet, app: nil, device: device.name, after: 0, limit: Presence.maximumApps)
+            .map(\.status).filter { $0.keys == .destroyed && $0.order.incarnation < device.incarnation }.map(\.app)
     }
 
     private func appsWithKeys(
@@ -167,7 +233,9 @@ extension FleetStore.Transaction {
     func leftKeys(of app: AppID) throws -> [LeftKeys] {
         try rows(
             """
-            SELECT device, removed_groups, epoch, revision, 0 FROM left_keys WHERE app = ?1
+            SELECT DISTINCT device, removed_groups, iif(removed_groups IS NULL, 0, epoch),
+                iif(removed_groups IS NULL, 0, revision), 0
+            FROM left_keys WHERE app = ?1
             UNION ALL
             SELECT devices.name, NULL, 0, 0, 1 FROM devices JOIN apps ON apps.name = ?1
             WHERE devices.copied = 1 AND EXISTS (SELECT 1 FROM device_apps WHERE id = devices.id << 16 | apps.id)

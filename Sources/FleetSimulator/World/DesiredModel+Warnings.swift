@@ -34,7 +34,7 @@ extension DesiredModel {
     ) throws -> String? {
         let list = try ChangeResponse(json: answer.json, limit: Response.maximumSize).warnings
         let unconfirmed = ended.filter(isRetired).compactMap { address in
-            address.layerAndApp.map { "the retirement of \($0.app) for \($0.layer) was not confirmed on " }
+            address.layerAndApp.map { "the retirement of \($0.app) for \($0.layer) " }
         }
         let told = Set(list.filter { text in !unconfirmed.contains { text.hasPrefix($0) } })
         let wanted = wanted.reduce(into: strangers.must) { $0.formUnion($1) }

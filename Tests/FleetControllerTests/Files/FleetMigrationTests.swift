@@ -74,6 +74,26 @@ struct FleetMigrationTests {
         }
     }
 
+    @Test("keys on a disk that has no name, and on one that has, are still known")
+    func leftKeysByDisk() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            try Self.fixtures.make(8, at: path)
+            try DatabaseQueue(path: path).write {
+                try $0.execute(
+                    sql: """
+                        INSERT INTO left_keys (app, device, incarnation, at, epoch, revision, removed_groups, disk)
+                        VALUES (?1, ?2, 1, 0, 1, 1, NULL, NULL), (?1, ?2, 2, 0, 1, 1, NULL, 5)
+                        """, arguments: [mail.text, till.text])
+            }
+            let store = try FleetStore(path: path)
+            try store.transaction { transaction in
+                #expect(try transaction.keysOnEarlierDisks(of: till) == [mail])
+                #expect(try transaction.number("SELECT count(*) FROM left_keys WHERE disk IN (-1, 5)") == 2)
+            }
+        }
+    }
+
     @Test("keys on another disk, of which a warning told alone, are still known")
     func leftKeys() async throws {
         try await withTemporaryFolder { folder in
