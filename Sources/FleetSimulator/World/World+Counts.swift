@@ -265,8 +265,10 @@ extension Counted {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
             }
         }
-        // A report of an earlier incarnation, shown again, makes it uncertain who is there.
-        if !world.areReportsReplayed, controller.watch.present[device] != nil,
+        // A report of an earlier incarnation, shown again, makes it uncertain who is there; of one that was enrolled again since,
+        // it is not the device that is.
+        if !world.areReportsReplayed, let present = controller.watch.present[device],
+            let enrolled = controller.enrolments[device], present.incarnation >= enrolled,
             let came = controller.watch.presentSince[device]
         {
             // It is counted from when the controller has read that. What lies ahead by a clock that was set back excuses nobody,
