@@ -91,7 +91,7 @@ let package = Package(
         // The controller and its operators
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
-            name: "FleetHome", dependencies: ["BrokerGuard", "FleetProtocol", .crypto, .cryptoExtras],
+            name: "FleetHome", dependencies: ["BrokerGuard", "CLinux", "FleetProtocol", .crypto, .cryptoExtras],
             swiftSettings: settings),
         .target(
             name: "FleetController",

@@ -67,7 +67,7 @@ need_swift() {
     fi
     command -v swift >/dev/null ||
         fail "there is no Swift toolchain in PATH" "Swift 6.3 or newer is needed: https://www.swift.org/install/linux/"
-    version=$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9]+)\.([0-9]+).*/\1 \2/p' | head -n 1)
+    version=$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9]+)\.([0-9]+).*/\1 \2/p' | head -n 1) || true
     [ -n "$version" ] || fail "'swift --version' does not work" "$(swift --version 2>&1 | tail -n 3)"
     # shellcheck disable=SC2086 # two words on purpose
     set -- $version
@@ -80,6 +80,7 @@ is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" 
 # install_packages [NAME…]: what is missing of `packages` (or of NAME…), from Debian's archive; nothing when all is there.
 install_packages() {
     local name missing=()
+    drop_policy_left_behind
     [ $# -gt 0 ] || set -- "${packages[@]}"
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         fail "this is not Debian: the packages cannot be installed from here" "needed are: $*"
@@ -117,13 +118,21 @@ apt_install() {
 services_held=
 new_broker=
 policy_file=/usr/sbin/policy-rc.d
+policy_mark='# by the set-up of fleetbus while it installs packages; process'
+
+# What an installation that was killed has left would keep every service that is installed later from starting.
+drop_policy_left_behind() {
+    local process
+    process=$(sed -n "s/^$policy_mark //p" "$policy_file" 2>/dev/null) || return 0
+    [ -z "$process" ] || [ -e "/proc/$process" ] || as_root rm -f "$policy_file"
+}
 
 keep_services_stopped() {
     case " $* " in *" mosquitto "*) new_broker=yes ;; *) return 0 ;; esac
     [ -e "$policy_file" ] && return
     services_held=yes
     trap allow_services EXIT
-    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy_file" >/dev/null
+    printf '#!/bin/sh\n%s %s\nexit 101\n' "$policy_mark" $$ | as_root tee "$policy_file" >/dev/null
     as_root chmod 755 "$policy_file"
 }
 

@@ -1,4 +1,5 @@
 package import FleetProtocol
+import Foundation
 
 extension FleetHome {
     /// Makes a fleet: keys, the first trust document, the controller's and the first operator's passwords, and a
@@ -24,8 +25,7 @@ extension FleetHome {
         guard try folder.names().isEmpty else {
             throw FleetHomeError(
                 .exists, "\(folder.path) is not empty",
-                remedy: folder.exists("fleet.json")
-                    ? "it holds a fleet already: use it, or choose another folder" : "choose a new folder")
+                remedy: remedy(for: folder))
         }
         let user = Account.isRoot ? brokerUser ?? "mosquitto" : nil
         if let user, let closed = try Account(named: user).firstClosedFolder(above: folder.path) {
@@ -42,8 +42,24 @@ extension FleetHome {
                         authority: Folder($0.authority).path, certificate: $0.certificate.map { Folder($0).path },
                         key: $0.key.map { Folder($0).path })
                 }))
-        try home.fill(library)
+        do {
+            try home.fill(library)
+        } catch {
+            // What it has made is nobody's yet, and would be in the way of the next attempt.
+            for name in parts { try? FileManager.default.removeItem(atPath: folder.path(of: name)) }
+            throw error
+        }
         return home
+    }
+
+    private static let parts = ["keys", credentialName, "devices", "broker", "trust.json", "fleet.json"]
+
+    /// What to do about a folder that something is in.
+    private static func remedy(for folder: Folder) -> String {
+        if folder.exists("fleet.json") { return "it holds a fleet already: use it, or choose another folder" }
+        return folder.exists("keys")
+            ? "if making a fleet in it was interrupted, remove the folder and repeat; if it was a fleet, restore its"
+                + " fleet.json from the backup" : "choose a new folder"
     }
 
     /// Whether texts can stand in Mosquitto's configuration.
@@ -77,6 +93,7 @@ extension FleetHome {
         try makeBrokerFolder()
         context.guardLibrary = try library.map(install)
         try writeBrokerConfiguration()
+        try write(PasswordFile())
         try addUser(.controller)
         try addUser(.operator(Name(unchecked: "admin")))
         // Last: a folder without it is no fleet, whatever else was written.

@@ -33,7 +33,8 @@ extension FleetHome {
                     remedy: "withdraw some of them first: `fleetctl key list`, `fleetctl key withdraw`")
             }
             let key = try SigningKey()
-            // Its secret is still nowhere: should this be all that happens, nobody has the key, and it harms nobody.
+            // Its secret is still nowhere: should this be all that happens, nobody has the key, and it harms nobody. What is
+            // left of a write that is cut short goes with the next change.
             try trust(trusted + [key.publicKey])
             try keyFolder.write(KeyFile(key, for: .signing), to: "signing.key")
             if withdrawingOthers { try trust([key.publicKey]) }

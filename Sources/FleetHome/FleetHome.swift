@@ -123,6 +123,8 @@ package struct FleetHome: Sendable {
     /// Runs a change of the folder while no other process makes one.
     func changing<Result>(_ body: () throws -> Result) throws -> Result {
         let lock = try FileLock(path: folder.path(of: "changes.lock"), waits: true)
+        // Whoever was killed while it wrote has left secrets there: a key that is trusted by now, say.
+        for folder in [folder, keyFolder, credentialFolder, deviceFolder, brokerFolder] { folder.removeLeftovers() }
         return try withExtendedLifetime(lock, body)
     }
 

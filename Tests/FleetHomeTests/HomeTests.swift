@@ -100,6 +100,68 @@ struct HomeTests {
         }
     }
 
+    @Test("an attempt that fails leaves nothing; of one that was killed it is said what to do")
+    func cutShort() async throws {
+        try await withTemporaryFolder { folder in
+            // Its own name can be used, and not those of the files in it.
+            var path = folder.path
+            while path.utf8.count < 4_070 {
+                path += "/" + String(repeating: "x", count: min(200, max(1, 4_070 - path.utf8.count - 1)))
+            }
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            let error = #expect(throws: FleetHomeError.self) {
+                try FleetHome.create(at: path, fleet: Self.demo, brokerUser: "root")
+            }
+            #expect(error?.message.contains("File name too long") == true, "\(error?.description ?? "")")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path) == [])
+            let home = try Self.makeHome(in: folder)
+            try FileManager.default.removeItem(atPath: home.path + "/fleet.json")
+            let remedy = #expect(throws: FleetHomeError.self) { try Self.makeHome(in: folder) }?.remedy
+            #expect(
+                remedy
+                    == "if making a fleet in it was interrupted, remove the folder and repeat; if it was a fleet, restore"
+                    + " its fleet.json from the backup")
+        }
+    }
+
+    @Test("a password file that is lost is not begun anew with one user, who would be the only one to get in")
+    func lostPasswords() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let credentials = try home.credentials(for: .controller)
+            try FileManager.default.removeItem(atPath: home.path + "/broker/passwd")
+            let error = #expect(throws: FleetHomeError.self) { try home.addUser(.controller) }
+            #expect(error?.code == .missing && error?.message == "\(home.path)/broker/passwd is missing")
+            #expect(try home.credentials(for: .controller) == credentials)
+        }
+    }
+
+    @Test("of a home that was put back without the broker's data, configuring the broker makes the folder")
+    func putBack() async throws {
+        try await withTemporaryFolder { folder in
+            var home = try Self.makeHome(in: folder)
+            let data = home.path + "/broker/data"
+            try FileManager.default.removeItem(atPath: data)
+            try home.configureBroker(guardLibrary: nil)
+            #expect(try Self.mode(data) == 0o700)
+            #expect(!FileManager.default.fileExists(atPath: home.path + "/broker/mosquitto.conf.old"))
+        }
+    }
+
+    @Test("what a killed process has left half-written goes with the next change, and nothing else does")
+    func leftovers() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let left = ["keys/.signing.key", "credentials/.@operator.admin", "broker/.passwd", ".trust.json"]
+                .map { "\(home.path)/\($0).4711.\(RandomID.random())" }
+            let kept = [".note", ".a.b.c", "keys/.signing.key.4711"].map { home.path + "/" + $0 }
+            for file in left + kept { try "a secret".write(toFile: file, atomically: false, encoding: .utf8) }
+            try home.rotateSigningKey(withdrawingOthers: false)
+            for file in left { #expect(!FileManager.default.fileExists(atPath: file), "\(file)") }
+            for file in kept { #expect(FileManager.default.fileExists(atPath: file), "\(file)") }
+        }
+    }
+
     @Test("says of damaged credentials how to get others, and not that only a backup helps")
     func damagedCredentials() async throws {
         try await withTemporaryFolder { folder in

@@ -89,7 +89,7 @@ extension FleetHome {
         try change(&passwords)
         let access = AccessFile(fleet: context.fleet, users: try users().filter { $0 != leaving })
         try brokerFolder.write(Array(access.text.utf8), to: "acl", owner: owner)
-        try brokerFolder.write(Array(passwords.text.utf8), to: "passwd", owner: owner)
+        try write(passwords, for: owner)
         return try reloadBroker()
     }
 
@@ -99,12 +99,23 @@ extension FleetHome {
         _ = try passwordFile()
     }
 
+    /// Not there is not empty: written anew with one user, it would take the passwords of all others away.
     func passwordFile() throws -> PasswordFile {
-        guard brokerFolder.exists("passwd") else { return PasswordFile() }
-        return PasswordFile(
-            text: String(decoding: try brokerFolder.read("passwd", limit: 64 << 20), as: UTF8.self))
+        let text = try brokerFolder.read(
+            Self.passwordName, limit: 64 << 20,
+            remedy: FleetHomeError.restoreFile + ": without it the broker would turn everybody away")
+        return PasswordFile(text: String(decoding: text, as: UTF8.self))
     }
 
+    func write(_ passwords: PasswordFile) throws { try write(passwords, for: try brokerOwner()) }
+
+    private func write(_ passwords: PasswordFile, for owner: (uid: uid_t, gid: gid_t)?) throws {
+        try brokerFolder.write(Array(passwords.text.utf8), to: Self.passwordName, owner: owner)
+    }
+
+    private static let passwordName = "passwd"
+
+    /// The folders that the broker needs, with the rights that it needs. What is in them stays.
     func makeBrokerFolder() throws {
         let owner = try brokerOwner()
         if let owner {
@@ -117,14 +128,15 @@ extension FleetHome {
         try dataFolder.make(owner: owner)
     }
 
-    /// Writes the broker's configuration anew, for its next start. What stood there before is kept beside it, with `.old`
-    /// behind its name.
+    /// Writes the broker's configuration anew, for its next start, and makes those of its folders that are missing, as in a
+    /// home that was put back from a backup. What stood there before is kept beside it, with `.old` behind its name.
     ///
     /// - Parameter guardLibrary: As with ``create(at:fleet:host:port:listen:brokerUser:tls:guardLibrary:)``.
     package mutating func configureBroker(guardLibrary: String?) throws {
         var home = self
         let library = try guardLibrary.map { try GuardLibrary(reading: $0) }
         try changing {
+            try home.makeBrokerFolder()
             home.context.guardLibrary = try library.map(home.install)
             try home.writeBrokerConfiguration()
             try home.folder.write(home.context, to: "fleet.json")
@@ -144,9 +156,9 @@ extension FleetHome {
         let name = "mosquitto.conf"
         if brokerFolder.exists(name) {
             let old = try brokerFolder.read(name, limit: 1 << 20)
-            guard old != Array(text.utf8) else { return }
-            try write(old, to: name + ".old")
+            if old != Array(text.utf8) { try write(old, to: name + ".old") }
         }
+        // Also where nothing differs: it may be another user's, who has come with the broker on this machine.
         try write(Array(text.utf8), to: name)
     }
 

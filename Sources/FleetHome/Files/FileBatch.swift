@@ -1,3 +1,4 @@
+import CLinux
 import FleetProtocol
 import Glibc
 
@@ -10,20 +11,26 @@ struct FileBatch: ~Copyable {
     }
 
     private var pending: [Pending] = []
-    /// From so many on, one flush of everything is cheaper than one for each file.
+    /// From so many on, one flush of the whole file systems is cheaper than one for each file.
     private static let many = 64
 
     init() {}
 
     mutating func write(_ bytes: [UInt8], to name: String, in folder: Folder, mode: mode_t = 0o600) throws {
         let file = folder.path(of: name)
-        let temporary = folder.path(of: ".\(name).\(getpid()).\(RandomID.random())")
+        let temporary = folder.temporary(for: name)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.unwritable(file) }
-        defer { close(descriptor) }
         pending.append(Pending(temporary: temporary, file: file))
-        try Folder.write(bytes, to: descriptor, for: file)
-        guard fchmod(descriptor, mode) == 0 else { throw Self.unwritable(file) }
+        do {
+            try Folder.write(bytes, to: descriptor, for: file)
+            guard fchmod(descriptor, mode) == 0 else { throw Self.unwritable(file) }
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        // A file system may say only here that it could not write.
+        guard close(descriptor) == 0 else { throw Self.unwritable(file) }
     }
 
     mutating func write(_ value: some JSONWritable, to name: String, in folder: Folder) throws {
@@ -42,12 +49,19 @@ struct FileBatch: ~Copyable {
     }
 
     private func flush(_ paths: [String]) throws {
-        guard paths.count < Self.many else { return sync() }
+        var flushed: Set<dev_t> = []
         for path in paths {
             let descriptor = open(path, O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { throw Self.unwritable(path) }
             defer { close(descriptor) }
-            guard fsync(descriptor) == 0 else { throw Self.unwritable(path) }
+            guard paths.count >= Self.many else {
+                guard fsync(descriptor) == 0 else { throw Self.unwritable(path) }
+                continue
+            }
+            var info = stat()
+            guard fstat(descriptor, &info) == 0 else { throw Self.unwritable(path) }
+            guard flushed.insert(info.st_dev).inserted else { continue }
+            guard fleetbus_syncfs(descriptor) == 0 else { throw Self.unwritable(path) }
         }
     }
 

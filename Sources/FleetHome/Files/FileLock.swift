@@ -13,7 +13,7 @@ final class FileLock: Sendable {
         while flock(descriptor, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
             let reason = errno
             if reason == EINTR { continue }
-            close(descriptor)
+            // What was opened, `deinit` closes: it runs for one that fails as well.
             if reason == EWOULDBLOCK { return nil }
             throw FleetHomeError(.unwritable, "locking \(path) failed: \(String(cString: strerror(reason)))")
         }

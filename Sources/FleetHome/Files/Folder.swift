@@ -129,7 +129,7 @@ struct Folder: Hashable, Sendable {
         _ bytes: [UInt8], to name: String, mode: mode_t = 0o600, owner: (uid: uid_t, gid: gid_t)? = nil
     ) throws {
         let file = path(of: name)
-        let temporary = path(of: ".\(name).\(getpid()).\(RandomID.random())")
+        let temporary = temporary(for: name)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw unwritable(file, "writing") }
         var isDone = false
@@ -144,6 +144,21 @@ struct Folder: Hashable, Sendable {
         }
         isDone = true
         try sync()
+    }
+
+    /// Where a file is written that is to take the place of one.
+    func temporary(for name: String) -> String { path(of: ".\(name).\(getpid()).\(RandomID.random())") }
+
+    /// Removes what writes that were cut short have left. Nobody may be writing to the folder meanwhile.
+    func removeLeftovers() {
+        for name in (try? names(isHiddenToo: true)) ?? [] where Self.isTemporary(name) { unlink(path(of: name)) }
+    }
+
+    /// Whether ``temporary(for:)`` has given out such a name.
+    private static func isTemporary(_ name: String) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count >= 4, parts[0].isEmpty, Int32(parts[parts.count - 2]) != nil else { return false }
+        return RandomID(String(parts[parts.count - 1])) != nil
     }
 
     /// Writes all of `bytes`; `file` is for the error.
