@@ -37,6 +37,9 @@ public struct FleetProtocolError: Error, Sendable, Hashable, CustomStringConvert
     /// The member that was wrong, such as `value.openIn.apps[2]`; empty for the document itself.
     public let path: String
 
+    /// Whether it is well-formed JSON all the same: what was not understood can be passed over.
+    package var isAboutMeaning: Bool { code != .syntax && code != .tooDeep }
+
     package init(_ code: Code, _ message: String, at path: String = "") {
         self.code = code
         self.message = message

@@ -11,7 +11,7 @@ struct HostileAgentTests {
             "garbage", "{", "[]", "null", #"{"type":"ready"}"#, #"{"type":7}"#, "\u{0}",
             #"{"type":"displayed","id":"x"}"#,
             #"{"type":"welcome","v":2,"agent":"a","device":"d"}"#, String(repeating: "[", count: 1_000),
-            #"{"type":"deliver","delivery":1,"what":"config","value":{"values":{"a":1}}}"#,
+            #"{"type":"deliver","delivery":"1","what":"config","value":{"values":{"a":1}}}"#,
         ])
     func garbage(_ line: String) {
         guard case .garbage = AgentLine(Array(line.utf8)) else {
@@ -29,6 +29,10 @@ struct HostileAgentTests {
             #"{"type":"deliver","delivery":1,"what":"telepathy","value":{},"reason":7}"#,
             #"{"type":"deliver","delivery":1,"what":"telepathy","value":{}}"#,
             #"{"type":"deliver","delivery":1,"what":"logLevel","value":{"level":"whisper"}}"#,
+            #"{"type":"deliver","delivery":1,"what":"logLevel","value":{"level":5}}"#,
+            #"{"type":"deliver","delivery":1,"what":"logLevel","value":{}}"#,
+            #"{"type":"deliver","delivery":1,"what":"config","value":{"values":{"server":[5]}}}"#,
+            #"{"type":"deliver","delivery":1,"what":"managed","value":7}"#,
         ])
     func unknown(_ line: String) {
         guard case .unknown = AgentLine(Array(line.utf8)) else {
@@ -72,6 +76,37 @@ struct HostileAgentTests {
             .replacing(#""managed":"unknown""#, with: #""managed":"somehow""#)
             .replacing(#""availability":"unavailable""#, with: #""availability":"partly""#)
         #expect(AgentLine(Array(line.utf8)) == .frame(.ready(.initial)))
+    }
+
+    @Test("a value of another JSON type in its ready counts as the default as well")
+    func otherTypesInReady() {
+        var properties = AppProperties.initial
+        properties[.print] = .print(.authorized)
+        properties[.logLevel] = .logLevel(.debug)
+        let line = AgentFrame.ready(properties).jsonText
+            .replacing(#"{"policy":"authorized"}"#, with: #"{"policy":5}"#)
+            .replacing(#"{"level":"debug"}"#, with: "{}")
+        #expect(AgentLine(Array(line.utf8)) == .frame(.ready(.initial)))
+    }
+
+    @Test("a reason that is not known takes nothing from what it is the reason of")
+    func unknownReason() {
+        let line =
+            #"{"type":"deliver","delivery":9,"what":"auth","value":{"state":"retired","message":"x"},"reason":"legalHold"}"#
+        let retired = Delivery.policy(.auth(.retired, message: "x"), reason: .none)
+        #expect(AgentLine(Array(line.utf8)) == .frame(.deliver(number: 9, retired)))
+    }
+
+    @Test("a delivery is found by its number in every way that the number may be written")
+    func numbers() {
+        for number in ["12", "12.0", "1.2e1"] {
+            let line = #"{"type":"deliver","delivery":\#(number),"what":"auth","value":{"state":"suspended"}}"#
+            guard case .unreadable(let delivery) = AgentLine(Array(line.utf8)) else {
+                Issue.record("\(number): \(AgentLine(Array(line.utf8)))")
+                continue
+            }
+            #expect(delivery.number == 12 && delivery.policy == .auth)
+        }
     }
 
     @Test("a wait whose time is over already returns")

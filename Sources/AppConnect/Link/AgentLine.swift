@@ -19,8 +19,10 @@ enum AgentLine: Hashable, Sendable {
             } else if Self.type(of: line) == "keys" {
                 // Those from before are not the app's any more, whatever these are.
                 self = .frame(.keys(nil))
+            } else if let delivery = UnreadableDelivery.number(in: line) {
+                self = .unknown(error.description, delivery: delivery)
             } else if error.code == .value || Self.isOfUnknownKind(line) {
-                self = .unknown(error.description, delivery: UnreadableDelivery.number(in: line))
+                self = .unknown(error.description, delivery: nil)
             } else {
                 let code: AppConnectError.Code = error.code == .version ? .version : .badFrame
                 self = .garbage(AppConnectError(code, "a line of the agent: \(error)"))

@@ -73,3 +73,17 @@ extension Bool: JSONCodable {
     package init(from reader: inout JSONReader) throws { self = try reader.bool() }
     package func write(to writer: inout JSONWriter) { writer.value(self) }
 }
+
+extension JSONReader {
+    /// What `read` makes of the next value; nil for one that is not known, which is passed over.
+    mutating func known<Value>(_ read: (inout JSONReader) throws -> Value) throws -> Value? {
+        let start = mark
+        do {
+            return try read(&self)
+        } catch let error as FleetProtocolError where error.isAboutMeaning {
+            rewind(to: start)
+            try skip()
+            return nil
+        }
+    }
+}

@@ -80,13 +80,10 @@ extension JSONReader {
     }
 
     private mutating func wholeNumber() throws -> Int64 {
-        switch try number() {
-        case .integer(let number): return number
-        // 42.0 and 4.2e1 are whole as well: some languages write no other numbers.
-        case .double(let number) where abs(number) <= Double(JSONValue.largestInteger) && number == number.rounded():
-            return Int64(number)
-        default: throw FleetProtocolError(.value, "expected a whole number below 2^53")
+        guard let whole = try number().integerValue else {
+            throw FleetProtocolError(.value, "expected a whole number below 2^53")
         }
+        return whole
     }
 
     /// A whole number as nearly all are written: up to 15 digits and nothing else; nil, and nothing read, for others.
@@ -109,6 +106,22 @@ extension JSONReader {
     }
 
     package mutating func number() throws -> JSONValue {
+        let (start, isWhole) = try numeral()
+        guard position - start <= 64 else { throw FleetProtocolError(.tooLarge, "a number of more than 64 digits") }
+        if isWhole, position - start <= 17 {
+            let isNegative = bytes[start] == UInt8(ascii: "-")
+            let magnitude = bytes[(isNegative ? start + 1 : start)..<position]
+                .reduce(Int64(0)) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+            if magnitude <= JSONValue.largestInteger { return .integer(isNegative ? -magnitude : magnitude) }
+        }
+        guard let value = Double(String(decoding: bytes[start..<position], as: UTF8.self)), value.isFinite else {
+            throw FleetProtocolError(.value, "a number that is too large")
+        }
+        return .double(value)
+    }
+
+    /// Passes over a number of any size. Answers where it began, and whether it has neither fraction nor exponent.
+    mutating func numeral() throws -> (start: Int, isWhole: Bool) {
         skipSpace()
         let start = position
         _ = take(UInt8(ascii: "-"))
@@ -128,17 +141,7 @@ extension JSONReader {
             if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
             guard digits() > 0 else { throw syntax("a digit") }
         }
-        guard position - start <= 64 else { throw FleetProtocolError(.tooLarge, "a number of more than 64 digits") }
-        if isWhole, position - start <= 17 {
-            let isNegative = bytes[start] == UInt8(ascii: "-")
-            let magnitude = bytes[(isNegative ? start + 1 : start)..<position]
-                .reduce(Int64(0)) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
-            if magnitude <= JSONValue.largestInteger { return .integer(isNegative ? -magnitude : magnitude) }
-        }
-        guard let value = Double(String(decoding: bytes[start..<position], as: UTF8.self)), value.isFinite else {
-            throw FleetProtocolError(.value, "a number that is too large")
-        }
-        return .double(value)
+        return (start, isWhole)
     }
 
     // MARK: Characters

@@ -9,6 +9,8 @@ package struct JSONReader: ~Copyable {
     let bytes: UnsafeBufferPointer<UInt8>
     var position = 0
     var depth = 0
+    /// Whether members that nobody reads are refused, where they are skipped otherwise: a person is told of them.
+    package var refusesUnknown = false
     /// The names of the objects around the position, innermost last: to refuse a second one of a name.
     private var names: [Word] = []
 
@@ -91,7 +93,9 @@ package struct JSONReader: ~Copyable {
         let before = position
         do {
             try body(name, &self)
-            if position == before { try skip() }
+            guard position == before else { return }
+            guard !refusesUnknown else { throw FleetProtocolError(.value, "this member is not known here") }
+            try skip()
         } catch let error as FleetProtocolError {
             throw error.inside(name.text)
         }
@@ -167,7 +171,7 @@ package struct JSONReader: ~Copyable {
         case UInt8(ascii: "\""): _ = try string()
         case UInt8(ascii: "t"), UInt8(ascii: "f"): _ = try bool()
         case UInt8(ascii: "n"): try literal("null")
-        default: _ = try number()
+        default: _ = try numeral()
         }
     }
 

@@ -32,9 +32,14 @@ package enum JSONValue: Hashable, Sendable {
         return text
     }
 
+    /// A whole number within ±2^53. 42.0 and 4.2e1 are whole as well: some languages write no other numbers.
     package var integerValue: Int64? {
-        guard case .integer(let number) = self else { return nil }
-        return number
+        switch self {
+        case .integer(let number): number
+        case .double(let number) where abs(number) <= Double(Self.largestInteger) && number == number.rounded():
+            Int64(number)
+        default: nil
+        }
     }
 
     package var arrayValue: [JSONValue]? {

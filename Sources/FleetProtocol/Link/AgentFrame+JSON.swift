@@ -54,9 +54,10 @@ extension AgentFrame: JSONCodable {
             case "code": code = try value.oneOf()
             case "message": message = try value.message()
             case "properties": properties = try value.value()
-            case "delivery": delivery = try value.integer()
+            case "delivery": delivery = try value.integer(in: 0...Registration.Resume.largestDelivery)
             case "what": what = try value.string(limit: 32)
-            case "reason": reason = try value.value()
+            // As in `ready`: what it is the reason of counts all the same.
+            case "reason": reason = try value.known { try AuthReason(from: &$0) }
             case "id": id = try value.integer()
             case "ok": isOK = try value.bool()
             case "active": isActive = try value.bool()
@@ -259,20 +260,6 @@ extension AppProperties: JSONCodable {
                     }
                 }
             }
-        }
-    }
-}
-
-extension JSONReader {
-    /// What `read` makes of the next value; nil for one that is not known, which is passed over.
-    fileprivate mutating func known<Value>(_ read: (inout JSONReader) throws -> Value) throws -> Value? {
-        let start = mark
-        do {
-            return try read(&self)
-        } catch let error as FleetProtocolError where error.code == .value {
-            rewind(to: start)
-            try skip()
-            return nil
         }
     }
 }

@@ -33,7 +33,7 @@ package struct DesiredValue: Hashable, Sendable {
             case .secureServices: self.init(.secureServices(try SecureServicesValue(from: &reader)))
             case .logLevel: self.init(.logLevel(try LogLevelWish(from: &reader)))
             }
-        } catch let error as FleetProtocolError where error.code != .syntax && error.code != .tooDeep {
+        } catch let error as FleetProtocolError where error.isAboutMeaning {
             reader.rewind(to: start)
             try reader.skip()
             switch aspect {
@@ -84,7 +84,7 @@ package struct DesiredValue: Hashable, Sendable {
             let start = value.mark
             do {
                 try read(&value)
-            } catch let error as FleetProtocolError where error.code != .syntax && error.code != .tooDeep {
+            } catch let error as FleetProtocolError where error.isAboutMeaning {
                 value.rewind(to: start)
                 try value.skip()
                 problems[policy] = error.inside(policy.rawValue).description

@@ -84,7 +84,8 @@ extension PolicyReport.Attempt: JSONCodable {
         try reader.object { name, value in
             switch name {
             case "revision": revision = try value.integer()
-            case "outcome": outcome = try value.value()
+            // A newer agent's: nothing that is final to this reader.
+            case "outcome": outcome = try value.word { $0.named() ?? Outcome.pending }
             case "message": message = try value.message()
             case "at": at = try value.value()
             default: break

@@ -132,7 +132,7 @@ extension Status: JSONWritable {
                 try value.object { name, value in
                     switch name {
                     case "state": authState = try value.value()
-                    case "reason": authReason = try value.value()
+                    case "reason": authReason = try value.word { AuthReason(wireName: $0.text) ?? AuthReason.none }
                     case "message": authMessage = try value.message()
                     default: break
                     }

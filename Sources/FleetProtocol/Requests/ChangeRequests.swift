@@ -73,10 +73,12 @@ extension ApplyRequest.Change: JSONCodable {
             }
         }
         let knownAspect = try required(aspect, "aspect")
-        let desired = try reader.read(try required(value, "value")) {
-            try DesiredValue(of: knownAspect, from: &$0)
+        let desired = try reader.read(try required(value, "value")) { value in
+            value.refusesUnknown = true
+            return try DesiredValue(of: knownAspect, from: &value)
         }
-        // On the way to a device an unknown value counts as unauthorized; an operator is told of it instead.
+        // On the way to a device an unknown value counts as unauthorized, and an unknown member for nothing; an operator is
+        // told of them instead.
         if let problem = desired.problems.sorted(by: { $0.key < $1.key }).first {
             throw FleetProtocolError(.value, problem.value, at: "value")
         }

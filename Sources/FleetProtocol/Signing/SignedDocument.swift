@@ -126,6 +126,15 @@ package struct SignedDocument: Hashable, Sendable {
             throw FleetProtocolError(
                 .signature, "unknown kind of document '\(Text.printable(typeName, limit: 40))'", at: "typ")
         }
-        return (kind, try required(keyID, "kid"))
+        let key = try required(keyID, "kid")
+        guard key.text.utf8.count == 16,
+            key.text.utf8.allSatisfy({
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+            })
+        else {
+            throw FleetProtocolError(.signature, "expected 16 hexadecimal digits", at: "kid")
+        }
+        return (kind, key)
     }
 }

@@ -63,7 +63,7 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
             let hour = scanner.number(2), scanner.take(":"), let minute = scanner.number(2), scanner.take(":"),
             let second = scanner.number(2),
             (1...12).contains(month), day >= 1, day <= daysIn(month: month, year: year), hour < 24, minute < 60,
-            second <= 60, year >= 1
+            year >= 1
         else { return nil }
         var milliseconds: Int64 = 0
         if scanner.take(".") {
@@ -71,8 +71,10 @@ package struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertibl
             milliseconds = fraction
         }
         guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
-        let seconds = days(year: year, month: month, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
-        return Timestamp(milliseconds: (seconds - offset * 60) * 1_000 + milliseconds)
+        let minutes = days(year: year, month: month, day: day) * 1_440 + hour * 60 + minute - offset
+        // A leap second ends a day, in UTC.
+        guard second < 60 || second == 60 && minutes % 1_440 == 1_439 else { return nil }
+        return Timestamp(milliseconds: (minutes * 60 + second) * 1_000 + milliseconds)
     }
 
     package init(from reader: inout JSONReader) throws {

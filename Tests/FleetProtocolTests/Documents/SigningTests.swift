@@ -70,6 +70,19 @@ struct SigningTests {
         #expect { try SignedDocument(wire: wire) } throws: { ($0 as? FleetProtocolError)?.code == .tooLarge }
     }
 
+    @Test("a header that names no key as keys are named is refused")
+    func keyName() throws {
+        let keys = try TestKeys()
+        let heartbeat = try SignedDocument(signing: Array("{}".utf8), as: .heartbeat, with: keys.signing)
+        let header = String(decoding: try #require(Base64URL.decode(heartbeat.protected.utf8)), as: UTF8.self)
+        for name in ["foo", keys.signing.publicKey.id.text.uppercased(), ""] {
+            let other = header.replacing(keys.signing.publicKey.id.text, with: name)
+            let text = String(decoding: heartbeat.wire, as: UTF8.self)
+                .replacing(heartbeat.protected, with: Base64URL.encode(Array(other.utf8)))
+            #expect(throws: FleetProtocolError.self, "\(name)") { try SignedDocument(wire: Array(text.utf8)) }
+        }
+    }
+
     @Test("a trust document whose key bears another's id is refused")
     func trust() throws {
         let keys = try TestKeys()

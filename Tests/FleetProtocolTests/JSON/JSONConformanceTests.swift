@@ -110,6 +110,20 @@ struct JSONConformanceTests {
         }
     }
 
+    @Test("a member that nobody reads may hold any number, also one that no type here holds")
+    func skippedNumbers() throws {
+        for number in ["1e400", String(repeating: "9", count: 100)] {
+            let wish = try LogLevelWish(json: Array(#"{"x":\#(number),"level":"info"}"#.utf8), limit: 1_000)
+            #expect(wish.level == .info)
+            #expect(throws: FleetProtocolError.self) {
+                try JSONValue(json: Array(number.utf8), limit: 1_000)
+            }
+        }
+        #expect(throws: FleetProtocolError.self) {
+            try LogLevelWish(json: Array(#"{"x":1e,"level":"info"}"#.utf8), limit: 1_000)
+        }
+    }
+
     @Test(
         "an error names the member that was wrong",
         arguments: [
@@ -120,6 +134,12 @@ struct JSONConformanceTests {
             (#"{"changes":[{"app":"a","target":"x"}]}"#, "changes[0].target"),
             (#"{"changes":[{"app":7}]}"#, "changes[0].app"), (#"{"why":"x"}"#, "changes"),
             (#"{"changes":{}}"#, "changes"),
+            // Left out, it would allow what the operator has forbidden.
+            (
+                #"{"changes":[{"app":"a","target":"all","aspect":"secure-services","value":"#
+                    + #"{"passcode":{"required":true,"maxAtempts":5,"then":"wipe"}}}]}"#,
+                "changes[0].value"
+            ),
         ])
     func paths(_ text: String, _ path: String) {
         #expect { try ApplyRequest(json: Array(text.utf8), limit: 1_000) } throws: {

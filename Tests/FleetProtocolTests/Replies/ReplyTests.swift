@@ -33,6 +33,27 @@ struct ReplyTests {
         #expect(read.order == status.order && read.policies.map(\.source) == status.policies.map(\.source))
     }
 
+    @Test("an outcome and a reason that only a newer agent knows cost nothing of the rest of a status")
+    func newerStatus() throws {
+        var generator = SeededGenerator(seed: 17)
+        var status = try generator.status()
+        status.keys = .destroyed
+        status.authReason = .outOfContact
+        status.policies[0].attempt.outcome = .expired
+        var text = String(decoding: status.wire, as: UTF8.self)
+        text = text.replacing(#""reason":"outOfContact""#, with: #""reason":"legalHold""#)
+            .replacing(#""outcome":"expired""#, with: #""outcome":"deferred""#)
+        func read(_ wire: [UInt8]) throws -> Status {
+            try Status(wire: wire, fleet: status.fleet, device: status.device, app: status.app)
+        }
+        var expected = try read(status.wire)
+        expected.authReason = .none
+        for index in expected.policies.indices where expected.policies[index].attempt.outcome == .expired {
+            expected.policies[index].attempt.outcome = .pending
+        }
+        #expect(try read(Array(text.utf8)) == expected)
+    }
+
     @Test("a status that fits is not cut")
     func statusWhole() throws {
         var generator = SeededGenerator(seed: 12)
