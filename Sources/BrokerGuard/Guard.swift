@@ -29,7 +29,7 @@ package struct Guard: Sendable {
     /// Memberships that devices have read, signed by keys of which none is known yet to count: the next trust document may
     /// say so, and they are not read again on their connections.
     var heldMemberships = HeldMemberships()
-    private var rates: [PackedName: Rate] = [:]
+    private var rates: [PackedName: Rates] = [:]
     /// Since the broker started, the controller has said that all it wishes stands there: a device whose membership nobody
     /// has published is in no group.
     var isRepaired = false
@@ -82,7 +82,7 @@ package struct Guard: Sendable {
         guard let role = client.role else { return .noUser }
         guard client.hasOwnID(role) else { return .foreignID }
         guard filter.count <= Self.longestFilter else { return Refusal("the filter is too long") }
-        guard admits(client, role, bytes: 0, now: now) else { return .tooMuch }
+        guard admits(client, role, cost: cost(of: filter, role), now: now) else { return .tooMuch }
         return covers(filter, isFilter: true, .read, role, client) ? nil : Refusal("it may not read all of that")
     }
 
@@ -95,7 +95,10 @@ package struct Guard: Sendable {
         guard covers(message.topic, isFilter: false, .publish, role, client) else {
             return Refusal("it may not publish there")
         }
-        guard admits(client, role, bytes: message.payload.count, now: now) else { return .tooMuch }
+        let cost = 1 + message.payload.count / 4_096
+        guard admits(client, role, cost: cost, isReport: isReport(message.topic, role), now: now) else {
+            return .tooMuch
+        }
         do {
             switch role {
             case .device: try checkDevice(message, client)
@@ -117,13 +120,36 @@ package struct Guard: Sendable {
     private static let longestFilter = 512
     static let longestMarker = 1_024
 
+    /// What a subscription counts for. Each time the broker queues all that is retained there, also for a filter that stands
+    /// already: reports of the whole fleet, or documents of all devices, are much. What agents ask for has no more than one
+    /// `+`, at its end, and stands for the aspects of an app.
+    private func cost(of filter: UnsafeBufferPointer<UInt8>, _ role: Access.Role) -> Int {
+        guard let path = path(of: filter),
+            let first = path.firstIndex(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") })
+        else { return 1 }
+        let level = path[..<first].count(where: { $0 == UInt8(ascii: "/") })
+        let levelOfDevices = path.begins(with: "desired/") ? 2 : 1
+        if level > levelOfDevices, path[first] == UInt8(ascii: "+"), first == path.count - 1 { return 1 }
+        return role == .device || level > levelOfDevices ? Rate.costOfDevice : Rate.costOfFleet
+    }
+
+    /// Whether apps cause it, as often as they like.
+    private func isReport(_ topic: UnsafeBufferPointer<UInt8>, _ role: Access.Role) -> Bool {
+        guard role == .device, let path = path(of: topic), path.begins(with: "reply/") else { return false }
+        return path.ends(with: "/event") || path.ends(with: "/log-level")
+    }
+
     /// Whether a client has not said too much yet. The controller and operators may say what they must.
-    private mutating func admits(_ client: Client, _ role: Access.Role, bytes: Int, now: Int64) -> Bool {
+    private mutating func admits(
+        _ client: Client, _ role: Access.Role, cost: Int, isReport: Bool = false, now: Int64
+    ) -> Bool {
         switch role {
         case .controller, .operator: return true
         case .device, .viewer, .bridge:
             guard let name = PackedName(client.user) else { return false }
-            return rates[name, default: Rate()].admits(bytes: bytes, at: now)
+            return isReport
+                ? rates[name, default: Rates()].reports.admits(cost: cost, at: now)
+                : rates[name, default: Rates()].others.admits(cost: cost, at: now)
         }
     }
 

@@ -99,7 +99,7 @@ struct GuardTests {
         }
     }
 
-    @Test("nothing passes beside a message's body, where its size would not be bounded")
+    @Test("nothing passes beside a published message's body, where its size would not be bounded")
     func properties() async throws {
         try await withFixture { fixture in
             let fleet = try await TestFleet(fixture)

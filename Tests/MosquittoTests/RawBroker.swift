@@ -37,6 +37,9 @@ struct RawBroker {
             return recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT)) > 0
         }
 
+        /// Reads away what has come.
+        func drain() { while hasSaid() {} }
+
         func send(_ bytes: [UInt8]) { _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
         func close() { Glibc.close(descriptor) }
     }

@@ -17,6 +17,8 @@ package final class BusSession: Sendable {
     /// What is touched on the loop's thread alone.
     private final class LoopState: @unchecked Sendable {  // safe: used in closures that run on the loop's thread
         let fleet: FleetID
+        /// The topic of this device's.
+        let presence: String
         let logger: Logger
         let handler: Handler
         /// The name of the connection that stands.
@@ -25,12 +27,18 @@ package final class BusSession: Sendable {
         /// Barriers by the packet of their subscription.
         var subscriptions: [PacketID: (filters: [TopicFilter], barrier: Int64)] = [:]
         var refusals = RefusedSubscriptions()
+        /// What the broker has not answered.
         var topics: [PacketID: String] = [:]
+        /// Whether the broker has refused what was said last of this device's presence.
+        private var isPresenceRefused = false
+        /// How many reports may still be said in this second.
+        private var reportsLeft = BusSession.reportsPerSecond
         /// Who waits until all has been said.
         var leaving: CheckedContinuation<Void, Never>?
 
-        init(_ fleet: FleetID, _ logger: Logger, _ handler: @escaping Handler) {
+        init(_ fleet: FleetID, presence: String, _ logger: Logger, _ handler: @escaping Handler) {
             self.fleet = fleet
+            self.presence = presence
             self.logger = logger
             self.handler = handler
         }
@@ -41,7 +49,9 @@ package final class BusSession: Sendable {
         }
 
         func flush(_ client: LoopClient) {
-            while client.hasRoom, let next = outbox.next() {
+            // Who leaves says all that there is.
+            while client.hasRoom, let next = outbox.next(withReports: reportsLeft > 0 || leaving != nil) {
+                if next.isReport { countReport(client) }
                 let topic = next.address.topic(in: fleet)
                 do {
                     let packet = try client.publish(
@@ -53,7 +63,32 @@ package final class BusSession: Sendable {
                     logger.error("cannot publish", metadata: ["topic": "\(topic)", "reason": "\(error)"])
                 }
             }
-            if outbox.isEmpty { leave() }
+            if hasSaidAll { leave() }
+        }
+
+        private func countReport(_ client: LoopClient) {
+            if reportsLeft == BusSession.reportsPerSecond {
+                client.loop.schedule(after: .seconds(1)) { [self, connection] in
+                    guard connection == self.connection else { return }
+                    reportsLeft = BusSession.reportsPerSecond
+                    flush(client)
+                }
+            }
+            reportsLeft -= 1
+        }
+
+        /// To a broker that has answered it.
+        private var hasSaidAll: Bool { outbox.isEmpty && topics.isEmpty }
+
+        /// Whether nothing is left for the broker to say in the device's place.
+        var canLeave: Bool { hasSaidAll && !isPresenceRefused }
+
+        func answered(_ packet: PacketID, _ code: ReasonCode) {
+            let topic = topics.removeValue(forKey: packet)
+            if topic == presence { isPresenceRefused = code.isError }
+            guard code.isError else { return }
+            logger.warning(
+                "the broker refused a message", metadata: ["topic": "\(topic ?? "")", "reason": "\(code)"])
         }
 
         func subscribe(_ filters: [TopicFilter], _ barrier: Int64, _ client: LoopClient) {
@@ -105,11 +140,16 @@ package final class BusSession: Sendable {
             subscriptions = [:]
             refusals = RefusedSubscriptions()
             topics = [:]
+            isPresenceRefused = false
+            reportsLeft = BusSession.reportsPerSecond
         }
     }
 
-    /// How long the broker has to take what is said last.
+    /// How long the broker has to answer what is said last.
     private static let patience = Duration.seconds(3)
+    /// Events and changes of log levels: apps cause them as often as they like, and the broker takes only so much of one
+    /// device.
+    private static let reportsPerSecond = 100
 
     /// Messages that are read before the core has dealt with them: with the size of each a bound on the memory that a
     /// broker can fill.
@@ -123,7 +163,8 @@ package final class BusSession: Sendable {
     ) throws {
         self.loop = loop
         let fleet = configuration.enrollment.fleet
-        let state = LoopState(fleet, logger, handler)
+        let presence = Address.presence(.device(configuration.enrollment.device)).topic(in: fleet)
+        let state = LoopState(fleet, presence: presence, logger, handler)
         self.state = state
         let connection = Mutex(RandomID.random())
         var options = ClientOptions(
@@ -135,7 +176,6 @@ package final class BusSession: Sendable {
         options.tls = configuration.tls.map {
             ClientOptions.TLS(authorityFile: $0.authority, certificateFile: $0.certificate, keyFile: $0.key)
         }
-        let presence = Address.presence(.device(configuration.enrollment.device)).topic(in: fleet)
         options.makeWill = {
             let name = RandomID.random()
             connection.withLock { $0 = name }
@@ -152,12 +192,7 @@ package final class BusSession: Sendable {
                 handler(.connected(connection: name))
             case .message(let message): handler(.message(topic: message.topic, payload: message.payload))
             case .published(let packet, let code):
-                let topic = state.topics.removeValue(forKey: packet)
-                if code.isError {
-                    logger.warning(
-                        "the broker refused a message",
-                        metadata: ["topic": "\(topic ?? "")", "reason": "\(code)"])
-                }
+                state.answered(packet, code)
                 state.flush(client)
             case .subscribed(let packet, let codes): state.subscribed(packet, codes, client)
             case .unsubscribed: break
@@ -218,18 +253,19 @@ package final class BusSession: Sendable {
         loop.execute { [client] in client.grant(count) }
     }
 
-    /// Leaves when all that was to be published is; the broker says the will if it does not take it in time, or if the
-    /// agent has failed.
+    /// Leaves when the broker has answered all that was to be published; it says the will if it does not in time, or refuses
+    /// the presence, or if the agent has failed.
     package func close(hasFailed: Bool) async {
         if hasFailed { return client.close(.publishingWill) }
         await withCheckedContinuation { continuation in
             loop.execute { [client, state] in
-                guard client.isConnected, !state.outbox.isEmpty else { return continuation.resume() }
+                guard client.isConnected else { return continuation.resume() }
                 state.leaving = continuation
-                _ = client.loop.schedule(after: Self.patience) { state.leave() }
+                client.loop.schedule(after: Self.patience) { state.leave() }
+                state.flush(client)
             }
         }
-        loop.execute { [client, state] in client.close(state.outbox.isEmpty ? .graceful : .publishingWill) }
+        loop.execute { [client, state] in client.close(state.canLeave ? .graceful : .publishingWill) }
     }
 }
 

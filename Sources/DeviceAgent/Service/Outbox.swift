@@ -23,7 +23,8 @@ package struct Outbox {
         package let content: Content
         package let isRetained: Bool
 
-        fileprivate var isReport: Bool {
+        /// An event, or a change of a log level.
+        package var isReport: Bool {
             guard case .reply = address else { return false }
             return !isRetained
         }
@@ -38,16 +39,15 @@ package struct Outbox {
         }
     }
 
-    /// Few, and mostly one or none: looked through rather than indexed. Empty places are those of entries that moved.
-    private var entries: [Entry?] = []
-    private var first = 0
-    private var reports = 0
+    private var entries = Line()
+    /// Apps cause them, as often as they like: they go when nothing else waits.
+    private var reports = Line()
     /// As many as a core keeps. On a slow way to the broker they may not have gone when it says them again.
     private static let maximumReports = 1_000
 
     package init() {}
 
-    package var isEmpty: Bool { entries.isEmpty }
+    package var isEmpty: Bool { entries.isEmpty && reports.isEmpty }
 
     package mutating func add(_ address: Address, _ payload: [UInt8], retain: Bool) {
         add(Entry(address: address, content: .bytes(payload), isRetained: retain))
@@ -58,42 +58,59 @@ package struct Outbox {
     }
 
     private mutating func add(_ entry: Entry) {
-        if entry.isRetained, let place = place(of: entry.address) {
-            // What a presence says of statuses, it says of those that come before it.
-            guard case .presence = entry.address else {
-                entries[place] = entry
-                return
-            }
-            entries[place] = nil
-        }
-        if entry.isReport {
-            guard reports < Self.maximumReports else { return }
-            reports += 1
-        }
-        entries.append(entry)
+        guard entry.isReport else { return entries.add(entry) }
+        if reports.count < Self.maximumReports { reports.add(entry) }
     }
 
-    /// Where the newest of a retained topic waits.
-    private func place(of address: Address) -> Int? {
-        entries[first...].firstIndex { $0.map { $0.isRetained && $0.address == address } ?? false }
+    /// - Parameter withReports: Whether it may be a report, of which there is a largest number in each second.
+    package mutating func next(withReports: Bool = true) -> Entry? {
+        entries.next() ?? (withReports ? reports.next() : nil)
     }
+}
 
-    package mutating func next() -> Entry? {
-        while first < entries.count {
-            let entry = entries[first]
-            entries[first] = nil
-            first += 1
-            if first == entries.count {
-                entries.removeAll(keepingCapacity: true)
-                first = 0
-            } else if first > 64, first > entries.count / 2 {
-                entries.removeFirst(first)
-                first = 0
+extension Outbox {
+    /// Few, and mostly one or none: looked through rather than indexed.
+    private struct Line {
+        /// Empty places are those of entries that moved.
+        private var entries: [Entry?] = []
+        private var first = 0
+
+        var isEmpty: Bool { entries.isEmpty }
+        /// With the empty places.
+        var count: Int { entries.count - first }
+
+        mutating func add(_ entry: Entry) {
+            if entry.isRetained, let place = place(of: entry.address) {
+                // What a presence says of statuses, it says of those that come before it.
+                guard case .presence = entry.address else {
+                    entries[place] = entry
+                    return
+                }
+                entries[place] = nil
             }
-            guard let entry else { continue }
-            if entry.isReport { reports -= 1 }
-            return entry
+            entries.append(entry)
         }
-        return nil
+
+        /// Where the newest of a retained topic waits.
+        private func place(of address: Address) -> Int? {
+            entries[first...].firstIndex { $0.map { $0.isRetained && $0.address == address } ?? false }
+        }
+
+        mutating func next() -> Entry? {
+            while first < entries.count {
+                let entry = entries[first]
+                entries[first] = nil
+                first += 1
+                if first == entries.count {
+                    entries.removeAll(keepingCapacity: true)
+                    first = 0
+                } else if first > 64, first > entries.count / 2 {
+                    entries.removeFirst(first)
+                    first = 0
+                }
+                if let entry { return entry }
+            }
+            return nil
+        }
     }
 }

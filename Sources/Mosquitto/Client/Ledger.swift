@@ -108,11 +108,16 @@ final class Ledger: Sendable {
         }
     }
 
+    /// Packet ids come round again: an answer to the old request would be taken for the new one's.
+    private static let forgotten = MosquittoError(
+        .connectionLost, "no answer by the time that another request bears its number")
+
     /// False when it has to wait for room.
     private func send(_ request: Publish, by client: LoopClient) -> Bool {
         do throws(MosquittoError) {
             let id = try client.publish(request.payload, to: request.topic, qos: request.qos, retain: request.retain)
-            state.withLock { $0.publishes[id] = request.answer }
+            let old = state.withLock { $0.publishes.updateValue(request.answer, forKey: id) }
+            old?.settle(.failure(Self.forgotten))
         } catch  where error.code == .bufferFull {
             return false
         } catch {
@@ -128,7 +133,8 @@ final class Ledger: Sendable {
         if request.answer.isSettled { return }
         do throws(MosquittoError) {
             let id = try client.subscribe(to: request.filters, qos: request.qos, options: request.options)
-            state.withLock { $0.subscriptions[id] = request }
+            let old = state.withLock { $0.subscriptions.updateValue(request, forKey: id) }
+            old?.answer.settle(.failure(Self.forgotten))
         } catch {
             request.answer.settle(.failure(error))
         }
@@ -138,7 +144,8 @@ final class Ledger: Sendable {
         if answer.isSettled { return }
         do throws(MosquittoError) {
             let id = try client.unsubscribe(from: filters)
-            state.withLock { $0.unsubscriptions[id] = answer }
+            let old = state.withLock { $0.unsubscriptions.updateValue(answer, forKey: id) }
+            old?.settle(.failure(Self.forgotten))
         } catch {
             answer.settle(.failure(error))
         }

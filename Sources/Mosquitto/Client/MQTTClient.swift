@@ -127,9 +127,10 @@ public final class MQTTClient: Sendable {
         client.loop.execute { [client] in client.reconnect() }
     }
 
-    /// Ends the client for good; again without effect. Returns when the connection is closed: what was published
-    /// before went out before the DISCONNECT, if the broker took it within a second. Whoever still waits for an answer
-    /// gets `.closed`; `messages` ends behind what is held.
+    /// Ends the client for good; again without effect. Returns when the connection is closed: what was sent before went
+    /// out before the DISCONNECT, if the broker took it within a second. A publish that waits for room (see `sendMaximum`)
+    /// has not been sent, and is not. Whoever still waits for room or an answer gets `.closed`; `messages` ends behind what
+    /// is held.
     public func close(_ farewell: LoopClient.Farewell = .graceful) async {
         let answer = Pending<Void>()
         client.loop.execute { [client, ledger] in ledger.close(farewell, answer, of: client) }

@@ -35,6 +35,11 @@ extension Connection {
             guard let connection = Connection.from(context), let message = message?.pointee,
                 let topic = message.topic
             else { return }
+            // The library reads on while it has reason to; this is how it is told that there is nothing more for now.
+            guard connection.takes(message, topicSize: strlen(topic)) else {
+                errno = EAGAIN
+                return
+            }
             let exhausted = connection.client.received(
                 Message(
                     topic: String(cString: topic),
@@ -42,9 +47,17 @@ extension Connection {
                         UnsafeRawBufferPointer(start: message.payload, count: Int(max(0, message.payloadlen)))),
                     qos: QoS(rawValue: UInt8(truncatingIfNeeded: message.qos)) ?? .atMostOnce,
                     retained: message.retain, connection: connection.number))
-            // The library reads on while it has reason to; this is how it is told that there is nothing more for now.
             if exhausted { errno = EAGAIN }
         }
+    }
+
+    /// A broker that sends what it was told not to send is left, and nothing more of it is heard: the library tells brokers
+    /// the largest packet, and reads whatever comes.
+    private func takes(_ message: mosquitto_message, topicSize: Int) -> Bool {
+        if failure == nil, topicSize + Int(max(0, message.payloadlen)) > client.options.maximumPacketSize {
+            failure = (MOSQ_ERR_OVERSIZE_PACKET.rawValue, 0)
+        }
+        return failure == nil
     }
 
     /// Keeps the library's last complaint, which for TLS is the only place that says what was wrong.

@@ -79,6 +79,12 @@ extension Connection {
             return MosquittoError(
                 .connectionLost, "the broker at \(endpoint) ended the connection with \(reason)", reason: reason)
         }
+        if let failure, failure.status == MOSQ_ERR_OVERSIZE_PACKET.rawValue {
+            return MosquittoError(
+                .connectionLost,
+                "the broker at \(endpoint) sent a message larger than the \(client.options.maximumPacketSize) bytes allowed",
+                status: failure.status)
+        }
         let tried = wasConnected ? "the connection to \(endpoint)" : "connecting to \(endpoint)"
         if socketError != 0 {
             return MosquittoError(

@@ -62,7 +62,8 @@ public struct ClientOptions: Sendable {
     public var receiveMaximum: UInt16 = 1000
     /// How many publishes of QoS 1 and 2 may be unanswered; the broker's own limit counts when it is lower.
     public var sendMaximum: UInt16 = 1000
-    /// The largest packet in bytes that we send, and that we let the broker send (it drops larger ones).
+    /// The largest packet in bytes that we send, and that we let the broker send: it drops larger ones, and the connection
+    /// to one that sends a larger message ends.
     public var maximumPacketSize: Int = 16 << 20
     /// The local address to connect from.
     public var bindAddress: String?

@@ -14,7 +14,8 @@ public struct MosquittoError: Error, Hashable, Sendable {
         public static let payloadTooLarge = Code(raw: .payloadTooLarge)
         /// There is no connection at this moment; nothing was sent.
         public static let notConnected = Code(raw: .notConnected)
-        /// The connection went down before the broker answered: whether it has the message is not known.
+        /// The connection went down before the broker answered, or went on for 65,535 requests without: whether it has the
+        /// message is not known.
         public static let connectionLost = Code(raw: .connectionLost)
         /// No connection could be made: the name, the address, the network.
         public static let connectionFailed = Code(raw: .connectionFailed)

@@ -29,13 +29,31 @@ struct OutboxTests {
     func presenceLast() {
         var outbox = Outbox()
         outbox.add(presence, [1], retain: true)
-        outbox.add(event, [2], retain: false)
+        outbox.add(Address.reply(DeviceID(unchecked: "till-1"), mail, .status), [2], retain: true)
         outbox.add(presence, [3], retain: true)
         #expect(!outbox.isEmpty)
         #expect(waiting(&outbox) == [[2], [3]])
         #expect(outbox.isEmpty)
         outbox.add(presence, [4], retain: true)
         #expect(waiting(&outbox) == [[4]])
+    }
+
+    @Test("reports go behind all else, and wait where there were enough of them")
+    func reportsLast() {
+        var outbox = Outbox()
+        let level = Address.reply(DeviceID(unchecked: "till-1"), mail, .logLevel)
+        let marker = Address.barrier(.device(DeviceID(unchecked: "till-1")))
+        outbox.add(event, [1], retain: false)
+        outbox.add(presence, [2], retain: true)
+        outbox.add(level, [3], retain: false)
+        outbox.add(marker, [4], retain: false)
+        #expect(outbox.next(withReports: false)?.content.payload == [2])
+        #expect(outbox.next(withReports: false)?.content.payload == [4])
+        #expect(outbox.next(withReports: false) == nil)
+        #expect(!outbox.isEmpty)
+        outbox.add(marker, [5], retain: false)
+        #expect(waiting(&outbox) == [[5], [1], [3]])
+        #expect(outbox.isEmpty)
     }
 
     @Test("reports that are said again before they have gone do not add up")
