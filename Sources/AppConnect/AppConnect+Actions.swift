@@ -8,16 +8,17 @@ extension AppConnect {
     /// defaults, the configuration is empty, and whether the app is managed is unknown.
     ///
     /// The callbacks of these changes follow when the agent has taken note, so that they can be acknowledged. Without an
-    /// agent the request is kept and sent at the next connection of this process. A second call does nothing.
+    /// agent the request is kept, in ``Options/dataFolder`` as well, and sent at the next connection of this process, or of
+    /// the app's next one, whose ready then says `retired`. A second call does nothing.
     ///
     /// - Throws: ``AppConnectError`` before ready and after stop.
     public func retire() throws { try perform { try $0.retire() } }
 
     /// Has the agent show a text to the person at the device.
     ///
-    /// - Parameter text: At most 4,000 characters; control characters are taken out.
-    /// - Returns: Whether it was shown; false also before ready, after stop, without an agent, and after half a minute
-    ///   without an answer.
+    /// - Parameter text: At most 4,000 characters; tabs and ends of lines become spaces, other control characters are taken out.
+    /// - Returns: Whether it was shown; false also before ready, after stop, without an agent, after half a minute
+    ///   without an answer, and while four texts of the app are under way.
     public func displayMessage(_ text: String) async -> Bool {
         await inquire { $0.display(text) } == .done(true)
     }

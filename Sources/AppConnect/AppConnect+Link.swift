@@ -15,7 +15,8 @@ extension AppConnect {
             let problem: AppConnectError
             do {
                 let socket = try UnixSocket(connectingTo: environment.socket)
-                perform { $0.connected() }
+                let isRetirementOwed = environment.retirement.isThere
+                perform { $0.connected(isRetirementOwed: isRetirementOwed) }
                 problem = serve(socket, in: environment)
             } catch {
                 problem = error
@@ -68,7 +69,7 @@ extension AppConnect {
             if turn.isClosing {
                 let deadline = closeBy ?? clock.now + Self.closeTime
                 closeBy = deadline
-                let isSaid = outgoing.isEmpty && !turn.isParting
+                let isSaid = outgoing.isEmpty && !turn.isAwaited
                 if isSaid || clock.now >= deadline { return AppConnectError(.stopped, "stopped") }
             }
             welcomeBy = turn.connection == .registering ? welcomeBy ?? clock.now + Self.welcomeTime : nil
@@ -106,7 +107,8 @@ extension AppConnect {
         let bytes: [UInt8]
         let drop: AppConnectError?
         let isClosing: Bool
-        let isParting: Bool
+        /// The agent has to say something before the connection may end.
+        let isAwaited: Bool
         let connection: AppSession.Connection
     }
 
@@ -117,7 +119,8 @@ extension AppConnect {
             let bytes = isWriting ? [] : state.outbox
             if !isWriting { state.outbox = [] }
             return Turn(
-                bytes: bytes, drop: state.drop, isClosing: state.isClosing, isParting: state.session.isParting,
+                bytes: bytes, drop: state.drop, isClosing: state.isClosing,
+                isAwaited: state.session.isParting || state.session.awaitsRetirement,
                 connection: state.session.connection)
         }
     }

@@ -59,6 +59,7 @@ extension AppConnect {
                     guard !isDrainDue, environment != nil else { continue }
                     isDrainDue = true
                     aftermath.hasCalls = true
+                case .retirementOwed: aftermath.isRetirementChanged = true
                 case .answered(let id, let answer):
                     if let continuation = questions.removeValue(forKey: id) {
                         aftermath.answers.append((continuation, answer))
@@ -88,6 +89,7 @@ extension AppConnect {
         let environment: Environment?
         var mustWake = false
         var hasCalls = false
+        var isRetirementChanged = false
         var answers: [(CheckedContinuation<AppSession.Answer, Never>, AppSession.Answer)] = []
     }
 
@@ -101,10 +103,11 @@ extension AppConnect {
         let pasteboard: (any DevicePasteboard)?
         let connectionChanged: (@Sendable (ConnectionState) -> Void)?
         let without: Set<Callback>
+        let retirement: RetirementMark
         let wake: WakePipe
         let linkEnd = DispatchGroup()
 
-        init(_ options: Options) throws {
+        init(_ options: Options, dataFolder: String) throws {
             queue = DispatchQueue(label: "AppConnect.delegate", target: options.queue)
             socket = options.socket
             logger = options.logger ?? AppConnect.defaultLogger
@@ -112,6 +115,7 @@ extension AppConnect {
             pasteboard = options.pasteboard
             connectionChanged = options.connectionChanged
             without = options.without
+            retirement = RetirementMark(in: dataFolder)
             wake = try WakePipe()
         }
     }
@@ -136,8 +140,19 @@ extension AppConnect {
     }
 
     func finish(_ aftermath: Aftermath) {
+        if aftermath.isRetirementChanged, let environment = aftermath.environment { keepRetirement(in: environment) }
         if aftermath.mustWake { aftermath.environment?.wake.wake() }
         if aftermath.hasCalls, let queue = aftermath.environment?.queue { drainLater(on: queue) }
         for (continuation, answer) in aftermath.answers { continuation.resume(returning: answer) }
+    }
+
+    /// Whoever comes last has what is so then.
+    private func keepRetirement(in environment: Environment) {
+        do {
+            try environment.retirement.set { state.withLock { $0.session.isRetirementOwed } }
+        } catch {
+            environment.logger.warning(
+                "whether the app has retired itself is known to this process alone", metadata: ["reason": "\(error)"])
+        }
     }
 }

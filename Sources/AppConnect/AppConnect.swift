@@ -67,7 +67,7 @@ public final class AppConnect: Sendable {
         }
         try trial.start(as: registration(.random()))
         let identity = registration(try InstallID.read(in: folder))
-        let environment = try Environment(options)
+        let environment = try Environment(options, dataFolder: folder)
         // The delegate leaves the lock, where this may be the last to hold it: its deinit may take the lock.
         _ = try state.withLock { state in
             try state.session.start(as: identity)
@@ -88,8 +88,8 @@ public final class AppConnect: Sendable {
     ///
     /// It waits for a callback that runs on another thread, so it must not be called while holding what that callback
     /// waits for, and for up to a second until all acknowledgements and requests are written, also to an agent that has
-    /// yet to welcome the app. Afterwards only ``logLevel``, ``log(_:_:)``, ``isReady`` and ``connectionState`` are of use;
-    /// what can throw does. A second call does nothing.
+    /// yet to welcome the app, and a retirement stored. Afterwards only ``logLevel``, ``log(_:_:)``, ``isReady`` and
+    /// ``connectionState`` are of use; what can throw does. A second call does nothing.
     public func stop() {
         let (aftermath, running, environment) = state.withLock { state in
             let aftermath = state.take(state.session.stop())

@@ -41,7 +41,7 @@ enum InstallID {
 
     private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    private static func make(_ folder: String) throws(AppConnectError) {
+    static func make(_ folder: String) throws(AppConnectError) {
         var path = folder.hasPrefix("/") ? "" : "."
         for part in folder.split(separator: "/") {
             path += "/\(part)"

@@ -11,8 +11,9 @@ extension AppConnect {
         public var socket: String
         /// Where the agent tells the apps of one user apart by token: this app's.
         public var token: String?
-        /// Where the library keeps the install id, a folder of the app's own that goes when the app is removed. It is
-        /// made if it is missing. Default: `fleetbus/<app id>` in `$XDG_DATA_HOME`, or in `~/.local/share`.
+        /// Where the library keeps the install id, and that the app has retired itself until an agent knows: a folder of the
+        /// app's own that goes when the app is removed. It is made if it is missing. Default: `fleetbus/<app id>` in
+        /// `$XDG_DATA_HOME`, or in `~/.local/share`.
         public var dataFolder: String?
         /// Where the delegate is called. Calls stay serial and in order even if the queue is concurrent. Default: a
         /// queue of the library's own.

@@ -60,5 +60,8 @@ public struct FleetProtocolError: Error, Sendable, Hashable, CustomStringConvert
     }
 
     /// `value.openIn.policy: expected a string, found a number`
-    public var description: String { path.isEmpty ? message : "\(path): \(message)" }
+    public var description: String {
+        // It holds names of whoever wrote the JSON.
+        path.isEmpty ? message : "\(Text.printable(path)): \(message)"
+    }
 }

@@ -32,7 +32,8 @@ extension FleetAgent {
 
                 Without a file in apps.d/, only processes of the agent's own user may be apps. A file allows one app, \
                 by the user it runs as, by a token (then its mode is 0600), or by both; it counts at once, while nobody \
-                but its owner, who is the agent's user or root, can change it:
+                but its owner, who is the agent's user or root, can change it. A connected app that no file allows any \
+                more is sent away within half a minute:
                   {"v":1,"app":"com.example.mail","uid":1000}
                   {"v":1,"app":"com.example.notes","token":"…at least 16 bytes…"}
 

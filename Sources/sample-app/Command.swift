@@ -79,6 +79,8 @@ struct Command: ParsableCommand {
     }
 
     static func end() -> Never {
+        // Who reads the output may have stopped: then a callback never ends, for which stop() waits beside its own second.
+        DispatchQueue.global().asyncAfter(deadline: .now() + 2) { _exit(EXIT_SUCCESS) }
         AppConnect.shared.stop()
         Output.write("stopped")
         Glibc.exit(EXIT_SUCCESS)

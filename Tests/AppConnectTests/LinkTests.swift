@@ -250,6 +250,46 @@ struct LinkTests {
         }
     }
 
+    @Test("an app that has retired itself without an agent, and ended, is retired at its next launch, and asks again")
+    func retiredBefore() async throws {
+        try await withTemporaryFolder { folder in
+            let mark = folder.appending(path: "self-retired").path
+            let agent = try ScriptedAgent(at: folder.appending(path: "agent.sock").path)
+            var options = AppConnect.Options(app: AppID(unchecked: "com.example.mail"), socket: agent.path)
+            options.dataFolder = folder.path
+            let app = RecordingApp()
+            let (first, second) = (AppConnect(), AppConnect())
+            defer {
+                first.stop()
+                second.stop()
+            }
+            first.delegate = app
+            try first.start(options: options)
+            try agent.ready().close()
+            let silent = try agent.accept()
+            _ = try silent.next()
+            try first.retire()
+            #expect(FileManager.default.fileExists(atPath: mark))
+            first.stop()
+            silent.close()
+
+            second.delegate = app
+            try second.start(options: options)
+            let (peer, _) = try agent.welcome()
+            var properties = AppProperties.initial
+            properties[.auth] = .auth(.authorized, message: "")
+            try peer.send(.ready(properties))
+            #expect(try peer.next() == .retire(number: 1))
+            #expect(try peer.next() == .ready)
+            #expect(try second.authState == .retired)
+            let retired = PolicyValue.auth(.retired, message: PolicyValue.selfRetiredMessage)
+            try peer.send(.deliver(number: 1, .policy(retired, reason: .selfRetired)))
+            #expect(try peer.next() == .delivered(1))
+            #expect(!FileManager.default.fileExists(atPath: mark))
+            withExtendedLifetime(app) {}
+        }
+    }
+
     @Test("stop within a callback makes it the last")
     func stopWithin() async throws {
         let app = RecordingApp { appConnect, what in

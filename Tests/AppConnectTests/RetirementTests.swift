@@ -97,7 +97,7 @@ struct RetirementTests {
         try session.acknowledge(.config, .applied)
         session.effects += try session.session.retire()
         session.effects += session.session.stop()
-        #expect(session.effects == [.close])
+        #expect(session.effects == [.retirementOwed(true), .close])
         #expect(session.session.isParting)
         session.effects = []
         session.welcome()
@@ -128,6 +128,70 @@ struct RetirementTests {
         session.finish(call)
         session.welcome()
         #expect(session.sent() == [.retire(number: 1), .stop])
+    }
+
+    @Test("and stops right behind it goes when its agent has stored it")
+    func stopsBehind() throws {
+        var session = try authorized()
+        session.effects = try session.session.retire()
+        session.effects += session.session.stop()
+        #expect(session.session.awaitsRetirement)
+        session.effects = []
+        session.receive(.kept(1))
+        #expect(session.effects == [.retirementOwed(false)])
+        #expect(!session.session.awaitsRetirement)
+    }
+
+    @Test("owes that beyond the end of its process, until an agent has stored it", arguments: [0, nil] as [Int64?])
+    func owed(kept: Int64?) throws {
+        var session = try authorized()
+        session.lose()
+        session.effects = try session.session.retire()
+        #expect(session.effects == [.retirementOwed(true)])
+        session.connect(kept: kept)
+        #expect(!session.effects.contains(.retirementOwed(false)))
+        // An agent that does not count says so with its own word alone.
+        if kept != nil {
+            session.receive(.kept(1))
+        } else {
+            session.deliver(1, retired, reason: .selfRetired)
+            session.run()
+        }
+        #expect(session.effects.contains(.retirementOwed(false)))
+    }
+
+    /// A launch behind a process that has retired the app, and knows of no agent that has stored it.
+    private func launched(_ properties: AppProperties) throws -> Session {
+        var session = Session()
+        try session.session.start(as: Session.registration())
+        session.effects = session.session.connected(isRetirementOwed: true)
+        session.welcome()
+        session.receive(.ready(properties))
+        session.effects = []
+        return session
+    }
+
+    @Test("without an agent is retired from its next ready on, and asks again")
+    func nextLaunch() throws {
+        var session = try launched(authorized().session.properties)
+        #expect(session.run() == [.ready])
+        #expect(session.sent() == [.retire(number: 1), .ready])
+        #expect(try session.session.reads(.auth) == retired)
+        #expect(session.session.properties.availability == .unavailable)
+        session.deliver(1, retired, reason: .selfRetired)
+        #expect(session.run() == [changed(1, retired, reason: .selfRetired)])
+        #expect(session.effects.contains(.retirementOwed(false)))
+    }
+
+    @Test("asks for nothing again where the agent says with ready that it knows")
+    func nextLaunchKnown() throws {
+        var properties = AppProperties.initial
+        properties[.auth] = retired
+        properties.authReason = .selfRetired
+        var session = try launched(properties)
+        #expect(session.run() == [.ready])
+        #expect(session.effects.contains(.retirementOwed(false)))
+        #expect(session.sent() == [.ready])
     }
 
     @Test("waits for no welcome when it stops with nothing to say")

@@ -59,6 +59,26 @@ struct RequestTests {
         #expect(device.frames == [])
     }
 
+    @Test("as the retirement of an earlier process comes before the answer to ready, and is confirmed behind it")
+    func retiredBefore() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        let install = RandomID.random()
+        var link = try device.launch(mail, install: install)
+        try device.answer(link)
+        try device.handle(.linkClosed(link))
+        link = try device.launch(mail, install: install)
+        device.frames = []
+        try device.handle(.frame(link, .retire(number: 1)), .frame(link, .ready))
+        #expect(device.keys.isEmpty)
+        let told = try device.answer(link)
+        #expect(
+            told.first
+                == .policy(.auth(.retired, message: "This app has retired itself."), reason: .selfRetired))
+        #expect(try device.reported(mail).authState == .retired)
+    }
+
     @Test("as its retirement takes back nothing that an operator has allowed since")
     func retiredOnce() throws {
         var device = try TestDevice()

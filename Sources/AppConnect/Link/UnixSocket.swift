@@ -25,9 +25,13 @@ struct UnixSocket: ~Copyable {
             throw problem
         }
         self.descriptor = descriptor
+        ForkedChild.closes(descriptor)
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        ForkedChild.forgets(descriptor)
+        close(descriptor)
+    }
 
     enum Reading { case bytes([UInt8]), nothingNow, ended(AppConnectError) }
 

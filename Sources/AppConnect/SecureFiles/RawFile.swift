@@ -118,10 +118,23 @@ struct RawFile {
         observer?(.sync)
     }
 
-    /// Waits until no other process, or other ``SecureFile``, uses it in a way that this one must not see.
-    func lock(isExclusive: Bool) throws {
-        while flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) != 0 {
-            guard errno == EINTR else { throw SecureFileError(failed: "lock \(path)") }
+    /// How long others may keep it; whoever has been stopped in the middle of a call would do so for ever.
+    static let patience = Duration.seconds(30)
+    /// In microseconds: short, since who uses it again and again leaves it for moments only.
+    private static let pause: UInt32 = 500
+
+    /// Waits until no other process, or other ``SecureFile``, uses it in a way that this one must not see. Throws with
+    /// `EWOULDBLOCK` when that takes too long.
+    func lock(isExclusive: Bool, atMost patience: Duration = RawFile.patience) throws {
+        let deadline = ContinuousClock.now + patience
+        while flock(descriptor, (isExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0 {
+            guard [EINTR, EWOULDBLOCK].contains(errno) else { throw SecureFileError(failed: "lock \(path)") }
+            guard ContinuousClock.now < deadline else {
+                let what = "lock \(path), which has been in use elsewhere for \(patience)"
+                errno = EWOULDBLOCK
+                throw SecureFileError(failed: what)
+            }
+            usleep(Self.pause)
         }
     }
 

@@ -9,7 +9,9 @@ import Synchronization
 ///
 /// What a call has written is on the disk when it returns. Whatever ends the process, or the power, meanwhile: the file has
 /// what was there before, or what was written, of each MiB of a longer write. Several processes, and several
-/// of these in one, may use a file at the same time; each call is one step to the others. Any thread may call.
+/// of these in one, may use a file at the same time; each call is one step to the others. Any thread may call. A call waits for
+/// 30 seconds at most until others leave the file to it, and then throws, with errno `EWOULDBLOCK`: one of them may have been
+/// stopped.
 ///
 /// A call fails with `noKeys` while secure services are unavailable, and leaves the file as it was; the file stays open.
 public final class SecureFile: Sendable {

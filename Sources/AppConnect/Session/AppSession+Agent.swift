@@ -4,15 +4,17 @@ package import FleetProtocol
 extension AppSession {
     package mutating func received(_ frame: AgentFrame) -> [Effect] {
         if isStopped {
-            guard isParting, case .welcome(let agent, let device, let kept, _) = frame else { return [] }
-            welcomed(by: agent, device, kept)
+            if case .kept(let number) = frame { stored(through: number) }
+            if isParting, case .welcome(let agent, let device, let kept, _) = frame {
+                welcomed(by: agent, device, kept)
+            }
             return flush()
         }
         switch frame {
         case .welcome(let agent, let device, let kept, let hasPasteboard):
             self.hasPasteboard = hasPasteboard
             welcomed(by: agent, device, kept)
-        case .kept(let number): confirmRequests(through: number)
+        case .kept(let number): stored(through: number)
         case .refused(let refusal, let message):
             // Another process is the app now, or this one may not be it any more. Who waits for a callback to return has not
             // even asked, and comes again.

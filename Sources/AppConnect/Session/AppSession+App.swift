@@ -44,16 +44,29 @@ extension AppSession {
     }
 
     /// The app retires itself: its properties are so at once. The callbacks follow when the agent has taken note, with
-    /// numbers to acknowledge; without an agent the request is kept, for the life of the process.
+    /// numbers to acknowledge; without an agent the request is kept, also beyond the end of the process.
     package mutating func retire() throws -> [Effect] {
         try mustBeReady(for: "retire() was called")
         guard properties.authReason != .selfRetired else { return [] }
+        isRetirementOwed = true
+        effects.append(.retirementOwed(true))
+        askForRetirement()
+        return flush()
+    }
+
+    /// The ready of a launch begins, and a process before has retired the app: so has this one, unless its agent knows.
+    /// Asked for only now, since an agent that knows may have been told of a later authorization as well.
+    mutating func goOnRetiring() {
+        guard isRetirementOwed else { return }
+        if properties.authReason == .selfRetired { settleRetirement() } else { askForRetirement() }
+    }
+
+    private mutating func askForRetirement() {
         properties = .initial
         properties[.auth] = .auth(.retired, message: PolicyValue.selfRetiredMessage)
         properties.authReason = .selfRetired
         keys = nil
         ask { .retire(number: $0) }
-        return flush()
     }
 
     /// Whether the app's policy allows it; what it blocks is reported, and the delegate told.

@@ -41,6 +41,7 @@ extension AppSession {
             guard callbacks != nil else { return .notYet }
             self.properties = properties
             phase = .ready
+            goOnRetiring()
             return .call(.ready)
         case .delivery(let number, let delivery, let problem):
             guard phase == .ready else { return .notYet }

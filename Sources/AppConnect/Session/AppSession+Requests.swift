@@ -28,7 +28,7 @@ extension AppSession {
     /// what is written.
     mutating func repeatRequests(kept: Int64?) {
         doesAgentCount = kept != nil
-        confirmRequests(through: kept ?? 0)
+        stored(through: kept ?? 0)
         send(requests)
     }
 
@@ -37,10 +37,26 @@ extension AppSession {
         if !doesAgentCount { confirmRequests(through: lastRequest) }
     }
 
+    /// The agent has stored so many: no later process has to ask for a retirement that is among them.
+    mutating func stored(through number: Int64) {
+        if requests.contains(where: { $0.isRetirement && $0.number <= number }) { settleRetirement() }
+        confirmRequests(through: number)
+    }
+
     /// A retirement is asked for until the agent's own word about it has come.
-    mutating func confirmRequests(through number: Int64) {
+    private mutating func confirmRequests(through number: Int64) {
         requests.removeAll { $0.number <= number && !$0.isRetirement }
     }
 
-    mutating func confirmRetirement() { requests.removeAll(where: \.isRetirement) }
+    mutating func confirmRetirement() {
+        requests.removeAll(where: \.isRetirement)
+        settleRetirement()
+    }
+
+    /// An agent knows of it.
+    mutating func settleRetirement() {
+        guard isRetirementOwed else { return }
+        isRetirementOwed = false
+        effects.append(.retirementOwed(false))
+    }
 }

@@ -30,6 +30,8 @@ package struct AppSession: Sendable {
         case close
         /// There may be something for ``AppSession/next(for:)``.
         case callsWaiting
+        /// ``AppSession/isRetirementOwed`` has changed: it has to outlive the process.
+        case retirementOwed(Bool)
         /// What the app has waited for under this id.
         case answered(id: Int64, Answer)
     }
@@ -94,6 +96,8 @@ package struct AppSession: Sendable {
     package var answers: [Policy: Acknowledgement] = [:]
     /// What the app has asked for, or reported, and its agent may not have stored yet: the oldest first.
     package var requests: [Request] = []
+    /// The app has retired itself, in this process or in one before, and for all that it knows no agent has stored that yet.
+    package var isRetirementOwed = false
     /// The number of this launch's last request.
     package var lastRequest: Int64 = 0
     /// The agent of this connection says what it has stored.
@@ -121,6 +125,10 @@ package struct AppSession: Sendable {
     var isStopped: Bool { if case .stopped = phase { true } else { false } }
     /// Stopped before the agent has welcomed it, with something to say behind the welcome.
     var isParting: Bool { isStopped && connection == .registering && !(requests.isEmpty && held.isEmpty) }
+    /// Stopped, and its agent is about to say that it has stored the retirement.
+    var awaitsRetirement: Bool {
+        isStopped && connection == .open && doesAgentCount && isRetirementOwed && isRetirementUnconfirmed
+    }
     var hasBeenReady: Bool { phase == .ready || phase == .stopped(wasReady: true) }
 
     mutating func flush() -> [Effect] {
@@ -141,8 +149,11 @@ package struct AppSession: Sendable {
         connectionState = .disconnected(AppConnectError(.unreachable, "the agent has not been reached yet"))
     }
 
-    package mutating func connected() -> [Effect] {
+    /// - Parameter isRetirementOwed: What outlived the process that said so last.
+    package mutating func connected(isRetirementOwed: Bool = false) -> [Effect] {
         guard !isStopped, connection == .none else { return [] }
+        // Looked at until its own ready: another process of the app may have it until then.
+        if !hasBeenReady { self.isRetirementOwed = isRetirementOwed }
         if running == nil || !hasBeenReady { register() } else { connection = .waiting }
         return flush()
     }

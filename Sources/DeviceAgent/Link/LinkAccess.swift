@@ -2,7 +2,8 @@ import Crypto
 package import FleetProtocol
 package import Glibc
 
-/// Who may be which app: the files of `apps.d`, read at each registration, so that a change counts at once.
+/// Who may be which app: the files of `apps.d`, read at each registration, so that a change counts at once, and again every
+/// half minute for who is connected.
 ///
 /// A file is `{"v":1,"app":"com.example.mail","uid":1000}`, or has `"token"` in place of the uid (then the file's mode is
 /// 0600), or both, when both must fit. Folder and files count while their owner, who is the agent's user or root, alone can

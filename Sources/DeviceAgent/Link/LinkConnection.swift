@@ -14,6 +14,9 @@ final class LinkConnection: ChannelDuplexHandler {
     private let logger: Logger
     private let handler: LinkServer.Handler
     private let changed: (Change) -> Void
+    private let isRefusalDue: (AppID) -> Bool
+    /// How often it is looked whether the process may still be its app.
+    private let recheck: TimeAmount
     /// Of the process at the other end.
     private let user: uid_t?
     private var isRegistered = false
@@ -21,6 +24,7 @@ final class LinkConnection: ChannelDuplexHandler {
     private var isOver = false
     /// Ends a connection that does not say who it is.
     private var silence: Scheduled<Void>?
+    private var nextCheck: Scheduled<Void>?
     private var context: ChannelHandlerContext?
     /// Frames that are not dealt with yet, and whether more may be read once they are.
     private var waiting = 0
@@ -39,15 +43,19 @@ final class LinkConnection: ChannelDuplexHandler {
     /// How long a process has to say who it is.
     private static let patience = TimeAmount.seconds(10)
 
+    /// - Parameter isRefusalDue: Whether the refusal of an app is logged and passed on: asked once for each.
     init(
-        _ link: LinkID, user: uid_t?, access: LinkAccess, logger: Logger, handler: @escaping LinkServer.Handler,
+        _ link: LinkID, user: uid_t?, access: LinkAccess, recheck: TimeAmount, logger: Logger,
+        handler: @escaping LinkServer.Handler, isRefusalDue: @escaping (AppID) -> Bool,
         changed: @escaping (Change) -> Void
     ) {
         self.link = link
         self.user = user
         self.access = access
         self.logger = logger
+        self.recheck = recheck
         self.handler = handler
+        self.isRefusalDue = isRefusalDue
         self.changed = changed
     }
 
@@ -127,9 +135,9 @@ final class LinkConnection: ChannelDuplexHandler {
                 return refuse(.notAllowed, "the user of this process cannot be told", context)
             }
             if let reason = access.refusal(of: registration, uid: uid) {
-                handler(.registrationRefused(registration.app, reason: reason))
-                return refuse(.notAllowed, reason, context)
+                return refuse(as: registration.app, reason, context)
             }
+            checkLater(registration, uid, context)
             isRegistered = true
             changed(.registered)
             pass(.registered(link, registration))
@@ -143,6 +151,19 @@ final class LinkConnection: ChannelDuplexHandler {
             guard isRegistered else { return refuse(.invalid, "the first line must be a registration", context) }
             held.append(frame)
             passOn()
+        }
+    }
+
+    /// What the process may be can be taken back while it is connected.
+    private func checkLater(_ registration: Registration, _ uid: uid_t, _ context: ChannelHandlerContext) {
+        nextCheck?.cancel()
+        nextCheck = context.eventLoop.assumeIsolated().scheduleTask(in: recheck) { [weak self] in
+            guard let self, let context = self.context, !isOver else { return }
+            if let reason = access.refusal(of: registration, uid: uid) {
+                refuse(as: registration.app, reason, context)
+            } else {
+                checkLater(registration, uid, context)
+            }
         }
     }
 
@@ -177,10 +198,21 @@ final class LinkConnection: ChannelDuplexHandler {
         refuse(.invalid, "this user has too many connections that say nothing", context)
     }
 
-    private func refuse(_ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext) {
+    /// The process may not be the app.
+    private func refuse(as app: AppID, _ reason: String, _ context: ChannelHandlerContext) {
+        let isDue = isRefusalDue(app)
+        if isDue { handler(.registrationRefused(app, reason: reason)) }
+        refuse(.notAllowed, reason, context, isLogged: isDue)
+    }
+
+    private func refuse(
+        _ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext, isLogged: Bool = true
+    ) {
         // It may quote what anybody on this machine has said.
         let text = Text.printable(message, limit: 500)
-        logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(text)"])
+        if isLogged {
+            logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(text)"])
+        }
         passOnAll()
         context.writeAndFlush(NIOAny(AgentFrame.refused(code, message: text).line), promise: nil)
         context.close(promise: nil)
@@ -188,6 +220,7 @@ final class LinkConnection: ChannelDuplexHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         silence?.cancel()
+        nextCheck?.cancel()
         passOnAll()
         changed(.ended)
         if isRegistered { handler(.linkClosed(link)) }

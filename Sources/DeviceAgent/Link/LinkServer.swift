@@ -6,7 +6,7 @@ import NIOPosix
 import Synchronization
 
 /// Serves apps on the agent's socket: lines in, events out. Bounded: a line that is too long ends its connection, and a
-/// connection is not read while what it said is being dealt with.
+/// connection is not read while what it said is being dealt with; of refused registrations few are told.
 final class LinkServer: Sendable {
     /// Says what a connection did; called on the server's event loop, for one connection in order.
     typealias Handler = @Sendable (DeviceEvent) -> Void
@@ -14,6 +14,7 @@ final class LinkServer: Sendable {
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private let state = Mutex(State())
     private let access: LinkAccess
+    private let recheck: Duration
     private let logger: Logger
     private let handler: Handler
 
@@ -21,6 +22,7 @@ final class LinkServer: Sendable {
         var path: String?
         var channel: (any Channel)?
         var links: [LinkID: Open] = [:]
+        var refused = RefusedApps()
         var next: Int64 = 1
         var isStopped = false
 
@@ -50,8 +52,10 @@ final class LinkServer: Sendable {
     /// keep other apps off.
     private static let maximumSilent = 64
 
-    init(access: LinkAccess, logger: Logger, handler: @escaping Handler) {
+    /// - Parameter recheck: How often connected processes are held to what `access` says by then.
+    init(access: LinkAccess, recheck: Duration = .seconds(30), logger: Logger, handler: @escaping Handler) {
         self.access = access
+        self.recheck = recheck
         self.logger = logger
         self.handler = handler
     }
@@ -122,21 +126,24 @@ final class LinkServer: Sendable {
         }
         guard let number else { return channel.close(promise: nil) }
         let link = LinkID(number)
-        let connection = LinkConnection(link, user: user, access: access, logger: logger, handler: handler) {
-            [self] change in
-            state.withLock {
-                switch change {
-                case .registered: $0.links[link]?.isSilent = false
-                case .ended: $0.links[link] = nil
+        let connection = LinkConnection(
+            link, user: user, access: access, recheck: TimeAmount(recheck), logger: logger, handler: handler,
+            isRefusalDue: { [self] app in state.withLock { $0.refused.isDue(app, at: .now) } },
+            changed: { [self] change in
+                state.withLock {
+                    switch change {
+                    case .registered: $0.links[link]?.isSilent = false
+                    case .ended: $0.links[link] = nil
+                    }
                 }
-            }
-        }
+            })
         state.withLock {
             $0.links[link] = Open(
                 channel: channel, connection: NIOLoopBound(connection, eventLoop: channel.eventLoop), user: user)
         }
         try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(LineDecoder()), connection])
     }
+
     /// The user of the process at the other end (SO_PEERCRED, 17 on Linux).
     private static func peerUser(of channel: any Channel) -> uid_t? {
         guard let provider = channel as? any SocketOptionProvider else { return nil }

@@ -17,7 +17,7 @@ final class AgentRunner: Sendable {
     private let failed: @Sendable (any Error) -> Void
     private let displayQueue = DispatchQueue(label: "fleet-agent.display")
     /// Texts that wait for the screen, and commands of which something still runs; beyond it none is shown.
-    private let displays = Slots(16)
+    private let displays = DisplayPlaces(16, ofOneApp: 4)
     private let codeQueue = DispatchQueue(label: "fleet-agent.code")
     /// Codes that wait to be compared, which takes a while; beyond it none is right.
     private let codes = Slots(16)
@@ -145,7 +145,7 @@ final class AgentRunner: Sendable {
         case .sendKeys(let link, let app): parts.links.send(.keys(try keystore.keys(of: app)), to: link)
         case .close(let link): parts.links.close(link)
         case .display(let link, let id, let text):
-            display(text, parts) { isShown in
+            display(text, of: state.withLock { $0.core.links[link] }, parts) { isShown in
                 parts.inbox.add(.displayed(link, id: id, isShown))
             }
         case .checkCode(let check, let text, let code):
@@ -176,18 +176,22 @@ final class AgentRunner: Sendable {
     }
 
     /// Shows a text to the person at the device. A display command takes the screen while it runs.
-    private func display(_ text: String, _ parts: Parts, done: @escaping @Sendable (Bool) -> Void) {
+    ///
+    /// - Parameter app: Nil when it has gone.
+    private func display(
+        _ text: String, of app: AppID?, _ parts: Parts, done: @escaping @Sendable (Bool) -> Void
+    ) {
         guard let command = configuration.displayCommand, let program = command.first else {
-            let line = Text.printable(text.replacing("\n", with: " "), limit: Link.maximumText)
+            let line = Text.printable(text, limit: Link.maximumText)
             logger.notice("message for the person at this device", metadata: ["text": "\(line)"])
             return done(logger.logLevel <= .notice)
         }
-        guard displays.take() else { return done(false) }
+        guard displays.take(for: app) else { return done(false) }
         displayQueue.async { [self] in
             parts.links.tell(isActive: false)
             defer { parts.links.tell(isActive: true) }
             do {
-                done(try DisplayCommand(words: command).show(text) { [self] in displays.giveBack() })
+                done(try DisplayCommand(words: command).show(text) { [self] in displays.giveBack(of: app) })
             } catch {
                 logger.error("the display command failed", metadata: ["command": "\(program)", "reason": "\(error)"])
                 done(false)

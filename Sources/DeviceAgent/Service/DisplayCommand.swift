@@ -10,12 +10,19 @@ struct DisplayCommand {
     ///
     /// - Parameter over: Called once, when that has ended too, or there is none, or the program cannot be started.
     /// - Returns: Whether it ended with 0.
-    /// - Throws: What Foundation says when it cannot be started.
+    /// - Throws: Why it cannot be started.
     func show(_ text: String, over: @escaping @Sendable () -> Void) throws -> Bool {
+        let program = URL(fileURLWithPath: words[0]).path
+        guard access(program, X_OK) == 0 else {
+            let problem = Files.failure("start \(program)")
+            over()
+            throw problem
+        }
         let process = Process()
         let input = Pipe()
-        process.executableURL = URL(fileURLWithPath: words[0])
-        process.arguments = Array(words.dropFirst())
+        // It would take over what this thread blocks, nearly all signals, and what the agent ignores.
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["--default-signal", "--", program] + words.dropFirst()
         process.standardInput = input
         process.terminationHandler = { _ in over() }
         do { try process.run() } catch {

@@ -1,7 +1,7 @@
 /// Texts from outside, made safe to show.
 package enum Text {
-    /// `text` without control characters and bidirectional controls, at most `limit` characters long, and an ellipsis
-    /// where it was cut; `bytes` bounds its UTF-8 as well, without the ellipsis.
+    /// `text` without control characters and bidirectional controls, a space for each tab and end of a line, at most `limit`
+    /// characters long, and an ellipsis where it was cut; `bytes` bounds its UTF-8 as well, without the ellipsis.
     ///
     /// What a device or app writes reaches terminals, logs and web pages: it must not move cursors or reorder lines.
     package static func printable(_ text: String, limit: Int = 1_000, bytes: Int = .max) -> String {
@@ -9,7 +9,10 @@ package enum Text {
         var scalars = String.UnicodeScalarView()
         var count = 0
         var size = 0
-        for scalar in text.unicodeScalars where !isControl(scalar) {
+        var last: Unicode.Scalar?
+        for next in text.unicodeScalars {
+            defer { last = next }
+            guard let scalar = shown(next, behind: last) else { continue }
             size += UTF8.width(scalar)
             guard count < limit, size <= bytes else {
                 scalars.append("…")
@@ -19,6 +22,14 @@ package enum Text {
             count += 1
         }
         return String(scalars)
+    }
+
+    private static func shown(_ scalar: Unicode.Scalar, behind last: Unicode.Scalar?) -> Unicode.Scalar? {
+        switch scalar {
+        case "\n" where last == "\r": nil
+        case "\t", "\n", "\r": " "
+        default: isControl(scalar) ? nil : scalar
+        }
     }
 
     /// Whether both have the same bytes: to Swift, texts are equal that are written differently.

@@ -37,6 +37,6 @@ final class ChaosQuestion {
 
     var errors: String {
         let data = streams.errors.flatMap { FileManager.default.contents(atPath: $0) } ?? Data()
-        return Text.printable(String(decoding: data, as: UTF8.self).replacing("\n", with: " "), limit: 400)
+        return Text.printable(String(decoding: data, as: UTF8.self), limit: 400)
     }
 }

@@ -278,6 +278,8 @@ final class AppProcess {
                 // Behind what was said before.
                 world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
+            // Its data folder cannot be written: with its process goes what no agent has stored.
+            case .retirementOwed: break
             case .answered(let id, let answer):
                 if copying.keys.contains(id) {
                     answered(id, answer)

@@ -358,6 +358,30 @@ struct SecureFileTests {
         }
     }
 
+    @Test("who keeps a file to itself for too long holds nobody up, and is waited for until then")
+    func inUse() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/a"
+            try SecureFiles(TestKey().fileKey).write([1], to: path)
+            let (other, file) = (try RawFile(opening: path, O_RDWR), try RawFile(opening: path, O_RDWR))
+            defer {
+                other.close()
+                file.close()
+            }
+            try other.lock(isExclusive: false)
+            try file.lock(isExclusive: false, atMost: .zero)
+            file.unlock()
+            let problem = #expect(throws: SecureFileError.self) {
+                try file.lock(isExclusive: true, atMost: .milliseconds(20))
+            }
+            #expect(problem?.errno == EWOULDBLOCK && problem?.code == .internal)
+            let waiting = Task.detached { try file.lock(isExclusive: true) }  // awaited below
+            other.unlock()
+            try await waiting.value
+            #expect(flock(other.descriptor, LOCK_SH | LOCK_NB) != 0)
+        }
+    }
+
     @Test("many may use one file at a time, and each call is one step to the others")
     func together() async throws {
         try await withTemporaryFolder { folder in

@@ -204,6 +204,64 @@ struct AgentLinkTests {
         }
     }
 
+    @Test("an app that shows more than four texts at a time is told no, and another one is shown its own")
+    func displayPlaces() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            let go = "\(agent.folder.path)/go"
+            agent.members["displayCommand"] = #"["/bin/sh","-c","until [ -e \#(go) ]; do sleep 0.05; done"]"#
+            try agent.write()
+            _ = try await agent.start(fixture)
+            let (greedy, other) = (try LinkClient(agent.socket), try LinkClient(agent.socket))
+            greedy.register(mail)
+            other.register(notes)
+            #expect(try await isWelcome(greedy))
+            #expect(try await isWelcome(other))
+            for number in 1...20 { greedy.send(.display(id: Int64(number), text: "x")) }
+            for number in 5...20 { #expect(try await isShown(Int64(number), greedy) == false) }
+            other.send(.display(id: 1, text: "y"))
+            try Data().write(to: URL(fileURLWithPath: go))
+            #expect(try await isShown(1, other) == true)
+        }
+    }
+
+    @Test("a display command can be ended by any signal, and none is ignored for it")
+    func displaySignals() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            let signals = "\(agent.folder.path)/signals"
+            agent.members["displayCommand"] =
+                #"["/bin/sh","-c","grep -E '^Sig(Blk|Ign)' /proc/self/status > \#(signals)"]"#
+            try agent.write()
+            _ = try await agent.start(fixture)
+            let client = try LinkClient(agent.socket)
+            client.register(mail)
+            #expect(try await isWelcome(client))
+            client.send(.display(id: 1, text: "x"))
+            #expect(try await isShown(1, client) == true)
+            let told = try String(contentsOfFile: signals, encoding: .utf8)
+            let masks = told.split(separator: "\n").compactMap { UInt64($0.suffix(16), radix: 16) }
+            // 32 and 33 are the C library's own.
+            #expect(masks.count == 2 && masks.allSatisfy { $0 & ~(0b11 << 31) == 0 }, "\(told)")
+        }
+    }
+
+    @Test("a display command that is not there shows nothing, and the log says why")
+    func displayMissing() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: TestFleet(), port: port)
+            agent.members["displayCommand"] = #"["/nonexistent/show"]"#
+            try agent.write()
+            let process = try await agent.start(fixture)
+            let client = try LinkClient(agent.socket)
+            client.register(mail)
+            #expect(try await isWelcome(client))
+            client.send(.display(id: 1, text: "x"))
+            #expect(try await isShown(1, client) == false)
+            try await until("the log says it") { process.errors.contains("cannot start /nonexistent/show") }
+        }
+    }
+
     @Test("an app that does not read costs nothing while others show texts, and hears in the end how it is")
     func activityUnread() async throws {
         try await withFixture { fixture in

@@ -153,4 +153,79 @@ struct LinkFloodTests {
             #expect(passed.frames.isEmpty)
         }
     }
+
+    @Test("is sent away when apps.d takes it back while it is connected")
+    func takenBack() async throws {
+        try await withTemporaryFolder { folder in
+            let refused = Locked<[AppID]>([])
+            let isRegistered = Locked(false)
+            let server = LinkServer(
+                access: LinkAccess(folder: folder.path + "/apps.d"), recheck: .milliseconds(20),
+                logger: Logger(label: "test")
+            ) { event in
+                switch event {
+                case .registered: isRegistered.withLock { $0 = true }
+                case .registrationRefused(let app, _): refused.withLock { $0.append(app) }
+                default: break
+                }
+            }
+            try await server.start(at: folder.path + "/s")
+            let client = try LinkClient(folder.path + "/s")
+            client.register(mail)
+            try await until("it is registered") { isRegistered.withLock { $0 } }
+            mkdir(folder.path + "/apps.d", 0o700)
+            try Data(#"{"v":1,"app":"\#(mail)","uid":\#(geteuid() + 1)}"#.utf8)
+                .write(to: folder.appending(path: "apps.d/mail.json"))
+            let answer = try await client.next()
+            guard case .refused(.notAllowed, _)? = answer else {
+                Issue.record("it hears \(String(describing: answer))")
+                return await server.stop()
+            }
+            #expect(try await client.next() == nil)
+            #expect(refused.withLock { $0 } == [mail])
+            await server.stop()
+        }
+    }
+
+    @Test("that it may not be an app is passed on once, however often it comes")
+    func refusals() async throws {
+        try await withTemporaryFolder { folder in
+            mkdir(folder.path + "/apps.d", 0o700)
+            try Data(#"{"v":1,"app":"\#(notes)","uid":\#(geteuid() + 1)}"#.utf8)
+                .write(to: folder.appending(path: "apps.d/notes.json"))
+            let refused = Locked<[AppID]>([])
+            let server = LinkServer(
+                access: LinkAccess(folder: folder.path + "/apps.d"), logger: Logger(label: "test")
+            ) { event in
+                if case .registrationRefused(let app, _) = event { refused.withLock { $0.append(app) } }
+            }
+            try await server.start(at: folder.path + "/s")
+            for app in [mail, mail, notes, mail, notes] {
+                let client = try LinkClient(folder.path + "/s")
+                client.register(app)
+                guard case .refused(.notAllowed, _)? = try await client.next() else {
+                    Issue.record("\(app) is not refused")
+                    continue
+                }
+            }
+            #expect(refused.withLock { $0 } == [mail, notes])
+            await server.stop()
+        }
+    }
+
+    @Test("under ever new names, or ever again, is told of no more often than a log can bear")
+    func refusedApps() {
+        var refused = RefusedApps()
+        let begin = ContinuousClock.now
+        func count(_ apps: [AppID], after seconds: Int) -> Int {
+            apps.filter { refused.isDue($0, at: begin + .seconds(seconds)) }.count
+        }
+        let many = (0..<1_000).map { AppID(unchecked: "app-\($0)") }
+        #expect(count([mail, notes, mail], after: 0) == 2)
+        #expect(count([mail, notes], after: 59) == 0)
+        #expect(count([mail, notes], after: 60) == 2)
+        #expect(count(many, after: 60) == RefusedApps.maximumApps - 2)
+        #expect(count([mail], after: 120) == 1)
+        #expect(count(many, after: 120) == RefusedApps.maximumApps - 1)
+    }
 }

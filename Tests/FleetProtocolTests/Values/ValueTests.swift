@@ -128,7 +128,9 @@ struct ValueTests {
     @Test("a text that is shown can neither move a cursor nor reorder a line, and is cut once")
     func printable() {
         #expect(Text.printable("plain") == "plain")
-        #expect(Text.printable("a\u{1B}[2J\u{7F}\u{9B}b\n\t\u{0}c") == "a[2Jbc")
+        #expect(Text.printable("a\u{1B}[2J\u{7F}\u{9B}b\n\t\u{0}c") == "a[2Jb  c")
+        #expect(Text.printable("Backup failed.\nCall 555") == "Backup failed. Call 555")
+        #expect(Text.printable("a\r\nb\rc\n\nd\r\n\r\ne\tf") == "a b c  d  e f")
         #expect(Text.printable("\u{202E}abc\u{2066}\u{200F}\u{061C}\u{2028}\u{FEFF}") == "abc")
         #expect(Text.printable("é漢😀") == "é漢😀")
         #expect(Text.printable("abcdef", limit: 3) == "abc…" && Text.printable("abc", limit: 3) == "abc")
