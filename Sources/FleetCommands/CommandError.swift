@@ -1,3 +1,5 @@
+import FleetProtocol
+
 /// Why a command ended without doing what it was asked, and with which exit status.
 struct CommandError: Error, CustomStringConvertible {
     /// The exit statuses of fleetctl. 64 (wrong usage) is argument-parser's own.
@@ -17,9 +19,12 @@ struct CommandError: Error, CustomStringConvertible {
 
     let status: Status
     let description: String
+    /// What kind of refusal it was, where the controller has refused.
+    let refusal: Response.Failure.Code?
 
-    init(_ status: Status, _ message: String) {
+    init(_ status: Status, _ message: String, refusal: Response.Failure.Code? = nil) {
         self.status = status
+        self.refusal = refusal
         description = message
     }
 }

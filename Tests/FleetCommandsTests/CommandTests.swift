@@ -81,6 +81,77 @@ struct CommandTests {
         }
     }
 
+    @Test(
+        "a device that the controller did not remove is not said to be cut off, where the broker was not told either",
+        arguments: [true, false])
+    func removedUntold(isRefused: Bool) async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture, isBrokerElsewhere: true)
+            if isRefused {
+                _ = try await fleet.controller { _, _ in .failure(.init(.conflict, "it was enrolled again")) }
+            }
+            let enrolment = FleetHome.Enrolment(
+                device: DeviceID(unchecked: "till-1"), folder: fleet.folder.path + "/till-1", floors: nil)
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            let result = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(result.status == (isRefused ? 3 : 4), "\(result)")
+            #expect(result.errors.hasPrefix("warning: the broker was not told"), "\(result)")
+            #expect(
+                result.errors.hasSuffix(
+                    "\ntill-1 can go on connecting until the broker is sent a SIGHUP, and what it reported is still shown:"
+                        + " repeat this command later.\n"), "\(result)")
+        }
+    }
+
+    @Test(
+        "whoever interrupts a change is told that nobody knows whether it is made, and it ends with 4",
+        arguments: [
+            (["group", "set", "kiosk", "--add", "till-1"], .groupSet, ""),
+            (["group", "delete", "kiosk"], .groupDelete, ""),
+            (
+                ["device", "remove", "till-1"], .deviceRemove,
+                "till-1 can connect no more, but what it reported is still shown: repeat this command later.\n"
+            ),
+        ] as [([String], Verb, String)])
+    func interrupted(arguments: [String], verb: Verb, more: String) async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let enrolment = FleetHome.Enrolment(
+                device: DeviceID(unchecked: "till-1"), folder: fleet.folder.path + "/till-1", floors: nil)
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            let controller = try await fleet.controller { _, _ in nil }
+            let process = try await fixture.process(
+                try program(named: "fleetctl"), arguments + ["--home", fleet.home.path])
+            try await until("the command asks") { controller.asked.last?.verb == verb }
+            process.signal(SIGINT)
+            #expect(await process.exited() == 4)
+            #expect(
+                await process.allErrors()
+                    == "fleetctl: interrupted\nWhether the change was made is not known: look with `fleetctl get`.\n"
+                    + more)
+        }
+    }
+
+    @Test("an enrolment that is interrupted while it asks leaves nothing")
+    func enrolmentInterrupted() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            let controller = try await fleet.controller { _, _ in nil }
+            let out = fleet.folder.path + "/till-1"
+            let process = try await fixture.process(
+                try program(named: "fleetctl"),
+                ["enroll", "device", "till-1", "--out", out, "--home", fleet.home.path])
+            try await until("the command asks") { controller.asked.count > 0 }
+            #expect(FileManager.default.fileExists(atPath: out))
+            process.signal(SIGINT)
+            #expect(await process.exited() == 4)
+            #expect(await process.allErrors() == "fleetctl: interrupted: no device was enrolled\n")
+            #expect(!FileManager.default.fileExists(atPath: out))
+            #expect(try fleet.home.incarnation(of: DeviceID(unchecked: "till-1")) == nil)
+        }
+    }
+
     @Test("several devices are removed at once; what is wrong with one keeps no other, and keys of one keep all")
     func removeSeveral() async throws {
         try await withFixture { fixture in
@@ -198,6 +269,11 @@ struct CommandTests {
             )
             #expect(try fleet.home.incarnation(of: till) == 1)
             #expect(controller.asked.map(\.verb) == [.apps, .devices])
+            // An answer that no controller of ours gives.
+            keys.withLock { $0 = ["a\u{1B}[2J": "present"] }
+            let forged = try await fleet.fleetctl("device", "remove", "till-1")
+            #expect(forged.status == 4 && forged.errors.contains("nothing was done"), "\(forged)")
+            #expect(!forged.errors.contains("\u{1B}"))
             // On an earlier disk.
             keys.withLock { $0 = ["a": "destroyed"] }
             #expect(try await fleet.fleetctl("device", "remove", "till-1").status == 1)
@@ -290,6 +366,12 @@ struct CommandTests {
             let enrolled = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
             #expect(enrolled.status == 0, "\(enrolled)")
             #expect(enrolled.errors.hasPrefix("warning: the broker was not told"), "\(enrolled)")
+            let alone = try await fleet.fleetctl(
+                "enroll", "device", "till-2", "--out", "till-2", "--without-floors")
+            #expect(
+                alone.errors
+                    == "note: no broker runs on this home that this command could see; one that does needs a SIGHUP, or it"
+                    + " goes on without the new passwords\n")
         }
     }
 
@@ -649,6 +731,22 @@ struct CommandTests {
         }
     }
 
+    @Test("where more documents are in force than an answer can name, it is said how to enrol all the same")
+    func enrolmentTooLarge() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            _ = FileManager.default.createFile(atPath: fleet.home.databasePath, contents: nil)
+            _ = try await fleet.controller { _, _ in .failure(.init(.tooLarge, "the answer would be too large")) }
+            let refused = try await fleet.fleetctl("enroll", "device", "till-1", "--out", "till-1")
+            #expect(refused.status == 1, "\(refused)")
+            #expect(refused.errors.hasPrefix("fleetctl: refused: the answer would be too large\n"), "\(refused)")
+            #expect(refused.errors.contains("--without-floors enrols without"), "\(refused)")
+            let enrolled = try await fleet.fleetctl(
+                "enroll", "device", "till-1", "--out", "till-1", "--without-floors")
+            #expect(enrolled.status == 0, "\(enrolled)")
+        }
+    }
+
     @Test("watch shows what happens, one object a line, and nothing of before")
     func watch() async throws {
         try await withFixture { fixture in
@@ -971,7 +1069,7 @@ struct CommandTests {
             #expect(try await fleet.fleetctl("help", "nosuch").status == 64)
             for (why, mistake) in [
                 (String(repeating: "x", count: 1_001), "1001 characters, where at most 1000"),
-                ("a\u{7}b", "a control character"),
+                ("a\u{7}b", "a control character"), ("a\nb", "a control character"),
             ] {
                 let result = try await fleet.fleetctl("group", "delete", "kiosk", "--why", why)
                 #expect(result.status == 64 && result.errors.contains(mistake), "\(result)")

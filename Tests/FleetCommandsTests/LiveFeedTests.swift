@@ -60,7 +60,9 @@ struct LiveFeedTests {
             device: Self.device, app: Self.app, incarnation: 1, boot: 1, number: 2, oldest: 1, at: Self.now)
         let event = AppEvent(header: header, kind: .blocked, action: .print, message: "no")
         #expect(lines(&feed, .reply(Self.device, Self.app, .event), event.json) == ["blocked print no"])
-        let change = LogLevelChange(header: header, old: .status, new: .debug, why: .policy)
+        var next = header
+        next.number = 3
+        let change = LogLevelChange(header: next, old: .status, new: .debug, why: .policy)
         #expect(
             lines(&feed, .reply(Self.device, Self.app, .logLevel), change.json) == ["log level status → debug (policy)"]
         )
@@ -70,6 +72,26 @@ struct LiveFeedTests {
         #expect(
             lines(&feed, .presence(.device(Self.device)), presence.will.json)
                 == ["offline"])
+    }
+
+    @Test("shows once what is sent again since nobody has stored it")
+    func again() {
+        var feed = LiveFeed(fleet: Self.fleet)
+        func header(_ number: Int64, boot: Int64 = 1, oldest: Int64 = 1) -> EventHeader {
+            EventHeader(
+                device: Self.device, app: Self.app, incarnation: 1, boot: boot, number: number, oldest: oldest,
+                at: Self.now)
+        }
+        func events(_ header: EventHeader) -> [String] {
+            lines(&feed, .reply(Self.device, Self.app, .event), AppEvent(header: header, kind: .ready).json)
+        }
+        #expect(events(header(2)) == ["ready"])
+        #expect(events(header(2, oldest: 2)) == [])
+        #expect(events(header(2, boot: 2)) == ["ready"])
+        let change = LogLevelChange(header: header(3), old: .status, new: .debug, why: .policy)
+        let address = Address.reply(Self.device, Self.app, .logLevel)
+        #expect(lines(&feed, address, change.json) == ["log level status → debug (policy)"])
+        #expect(lines(&feed, address, change.json) == [])
     }
 
     @Test("the will of an earlier connection is nobody's word, and who says again that he is there says nothing new")

@@ -102,6 +102,12 @@ struct PolicyFileTests {
                     "5:35: spec.auth.message: holds a control character (U+0007)"
                 ]
             ),
+            (
+                "  auth: {state: retired, message: \"a\\nb\"}\n",
+                [
+                    "5:35: spec.auth.message: holds a control character (U+000A)"
+                ]
+            ),
             ("  auth: authorized\n", ["5:9: spec.auth: expected a mapping, found a single value"]),
             (
                 "  config: {a: !!binary aGVsbG8=, b: !!int \"5\", c: !mine x, !!null d: e, f: !!str 5, g: ! h}\n",
@@ -232,8 +238,9 @@ struct PolicyFileTests {
             ("", "1:1: the file holds no policy document"),
             ("# nothing\n---\n", "1:1: the file holds no policy document"),
             ("a: [1\n", "2:1: not YAML: did not find expected ',' or ']' (while parsing a flow sequence in line 1)"),
-            ("a: *b\n", "1:4: not YAML: found undefined alias"), ("- a\n", "1:1: expected a mapping, found a list"),
+            ("- a\n", "1:1: expected a mapping, found a list"),
             ("a: \u{1}\n", "1:4: not YAML: control characters are not allowed"),
+            ("a: ü\nb: ü\u{1}\n", "2:5: not YAML: control characters are not allowed"),
             (String(repeating: "[", count: 100_000), "1:1: nested too deeply"),
             (String(repeating: "- ", count: 100_000), "1:1999: nested too deeply"),
             // As deep as the parser goes.
@@ -276,14 +283,75 @@ struct PolicyFileTests {
         #expect(error?.description == "p.yaml:2:1: not UTF-8: save the file as UTF-8")
     }
 
-    @Test("whose aliases multiply is not followed to the end")
-    func bomb() {
+    @Test(
+        "that is not UTF-8 is refused with the line that is not, also far behind one that is", .timeLimit(.minutes(1)))
+    func largeEncoding() {
+        let start = "# " + String(repeating: "x", count: 900_000) + "\nc: ü\n" + String(repeating: "d: e\n", count: 47)
+        let error = #expect(throws: PolicyFile.Mistakes.self) {
+            try PolicyFile([("p.yaml", Array(start.utf8) + [0xFC, 0x0A])])
+        }
+        #expect(error?.description == "p.yaml:50:1: not UTF-8: save the file as UTF-8")
+    }
+
+    @Test("whose lines end otherwise has the same mistakes", arguments: ["\n", "\r\n", "\r"])
+    func ends(of line: String) {
+        func mistakes(_ spec: String) -> [String] {
+            Self.mistakes((Self.head + spec).replacing("\n", with: line))
+        }
+        #expect(
+            mistakes("  config: {a: x, a: z}\n  dlp: {print: authorized, print: authorized}\n") == [
+                "p.yaml:5:12: 'a' occurs more than once in this mapping",
+                "p.yaml:6:9: 'print' occurs more than once in this mapping",
+            ])
+        #expect(mistakes("\tauth: {state: authorized}\n") == ["p.yaml:5:1: tabs cannot indent YAML: use spaces"])
+    }
+
+    private static let noAnchors =
+        "anchors and aliases (& and *) are not supported: write the value out, or quote a text that begins so"
+
+    @Test("with an anchor or an alias, or a text that looks like one, is refused with its place")
+    func anchors() {
+        for (text, place) in [("a: *b\n", "1:4"), ("a: &b c\n", "1:4"), ("? &b\n", "1:3"), ("a:\n- [x, *.b]\n", "2:7")]
+        {
+            #expect(Self.mistakes(text) == ["p.yaml:\(place): \(Self.noAnchors)"])
+        }
+        let twice = "a: {*b : x, *c : y}\n"
+        #expect(Self.mistakes(twice) == ["1:5", "1:13"].map { "p.yaml:\($0): \(Self.noAnchors)" })
+    }
+
+    @Test(
+        "whose aliases multiply is refused before anybody follows them, in values and in keys",
+        .timeLimit(.minutes(1)), arguments: ["a: *a12\n", "? *a12\n: x\n", "? [*a12]\n: x\n"])
+    func bomb(end: String) {
         var text = "a0: &a0 [x]\n"
         for level in 1...12 {
             text += "a\(level): &a\(level) [\(Array(repeating: "*a\(level - 1)", count: 9).joined(separator: ","))]\n"
         }
-        let whole = Self.head + "  dlp: {openIn: {policy: whitelist, apps: *a12}}\n"
-        #expect((1...100).contains(Self.mistakes(text + whole).count))
+        let mistakes = Self.mistakes(text + end)
+        #expect(mistakes.first == "p.yaml:1:5: \(Self.noAnchors)" && mistakes.count <= 100)
+    }
+
+    @Test("whose aliases nest deeper than brackets may is refused")
+    func deepAliases() {
+        var text = "- &b0 x\n"
+        for level in 1...200 {
+            let (open, close) = (String(repeating: "[", count: 900), String(repeating: "]", count: 900))
+            text += "- &b\(level) \(open)*b\(level - 1)\(close)\n"
+        }
+        #expect(Self.mistakes(text).first == "p.yaml:1:3: \(Self.noAnchors)")
+    }
+
+    @Test("may have & and * in texts, also unquoted behind their beginning, and in comments")
+    func ampersands() throws {
+        let config = [
+            "config:", #"  "*a": "*.example.com""#, "  '&a': '&b *c'", "  d: R&D *now*  # &b *c", "  e: |", "    *a",
+            "    &b",
+        ]
+        let text = Self.head + config.map { "  \($0)\n" }.joined()
+        #expect(
+            try Self.read(text).changes.map(\.value.content) == [
+                .config(["*a": "*.example.com", "&a": "&b *c", "d": "R&D *now*", "e": "*a\n&b\n"])
+            ])
     }
 
     @Test("with too large a configuration is refused before anything is sent")

@@ -1,3 +1,4 @@
+import FleetHome
 import FleetProtocol
 import Testing
 
@@ -12,6 +13,16 @@ struct RenderingTests {
         counts.error = error
         counts.pending = offline
         return StatusRow(app: AppID(unchecked: app), policy: policy, counts: counts, offline: offline)
+    }
+
+    @Test("notes keep their lines, whole, and nothing that moves a cursor, also where they quote an answer")
+    func notes() {
+        #expect(Terminal.lines(of: "a\u{1B}[2Jb\nc\r\n\nd\u{202E}") == ["a[2Jb", "c", "", "d"])
+        let long = String(repeating: "é", count: 5_000)
+        #expect(Terminal.lines(of: long) == [long])
+        let answer = #"{"floors":{"a\u001b[2J\nb":1}}"#
+        let error = #expect(throws: FleetProtocolError.self) { try Floors(json: Array(answer.utf8), limit: 1_000) }
+        #expect(error?.description.hasPrefix("floors.a[2J b: ") == true, "\(String(describing: error))")
     }
 
     @Test("status: a row for each app and policy, numbers at the right, dots for zeros")
@@ -81,7 +92,7 @@ struct RenderingTests {
 
     @Test("a cell is one line, cut to its limit")
     func cells() {
-        #expect(Cell.text("a\u{1B}[31m\nb") == "a[31mb")
+        #expect(Cell.text("a\u{1B}[31m\nb") == "a[31m b")
         #expect(Cell.text(.string(String(repeating: "x", count: 100)), limit: 10) == "xxxxxxxxx…")
         #expect(Cell.text(nil) == "")
         #expect(Cell.text(7) == "7")

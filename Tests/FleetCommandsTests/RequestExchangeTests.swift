@@ -16,7 +16,7 @@ struct RequestExchangeTests {
     func answered() {
         var exchange = exchange()
         #expect(exchange.handle(.connected, at: .zero) == [.send, .wake(at: .seconds(15))])
-        #expect(exchange.handle(.acknowledged(0), at: .milliseconds(5)) == [.wake(at: .milliseconds(2_005))])
+        #expect(exchange.handle(.acknowledged(0, of: id), at: .milliseconds(5)) == [.wake(at: .milliseconds(2_005))])
         #expect(exchange.handle(.received(Array("{}".utf8)), at: .milliseconds(6)) == [])
         #expect(exchange.handle(.received(response(to: .random())), at: .milliseconds(6)) == [])
         #expect(
@@ -36,10 +36,10 @@ struct RequestExchangeTests {
     func repeated() {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        _ = exchange.handle(.acknowledged(0), at: .zero)
+        _ = exchange.handle(.acknowledged(0, of: id), at: .zero)
         #expect(exchange.handle(.clock, at: .seconds(1)) == [.wake(at: .seconds(2))])
         #expect(exchange.handle(.clock, at: .seconds(2)) == [.send, .wake(at: .seconds(15))])
-        _ = exchange.handle(.acknowledged(0), at: .seconds(14))
+        _ = exchange.handle(.acknowledged(0, of: id), at: .seconds(14))
         #expect(exchange.handle(.clock, at: .seconds(15)) == [.finish(.unanswered(.noAnswer, mayBeDone: true))])
     }
 
@@ -47,10 +47,10 @@ struct RequestExchangeTests {
     func alone() {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        #expect(exchange.handle(.acknowledged(16), at: .zero) == [.wake(at: .milliseconds(250))])
+        #expect(exchange.handle(.acknowledged(16, of: id), at: .zero) == [.wake(at: .milliseconds(250))])
         #expect(exchange.handle(.clock, at: .milliseconds(250)) == [.send, .wake(at: .seconds(15))])
         #expect(
-            exchange.handle(.acknowledged(16), at: .seconds(3)) == [
+            exchange.handle(.acknowledged(16, of: id), at: .seconds(3)) == [
                 .finish(.unanswered(.nobodyThere, mayBeDone: false))
             ])
     }
@@ -62,16 +62,18 @@ struct RequestExchangeTests {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
         if isAcknowledged {
-            _ = exchange.handle(.acknowledged(0), at: .zero)
+            _ = exchange.handle(.acknowledged(0, of: id), at: .zero)
             _ = exchange.handle(.clock, at: .seconds(2))
         } else {
             _ = exchange.handle(.disconnected(why: "gone"), at: .zero)
             _ = exchange.handle(.connected, at: .seconds(2))
         }
-        _ = exchange.handle(.acknowledged(16), at: .seconds(2))
+        _ = exchange.handle(.acknowledged(16, of: id), at: .seconds(2))
         _ = exchange.handle(.clock, at: .seconds(3))
         #expect(
-            exchange.handle(.acknowledged(16), at: .seconds(5)) == [.finish(.unanswered(.nobodyThere, mayBeDone: true))]
+            exchange.handle(.acknowledged(16, of: id), at: .seconds(5)) == [
+                .finish(.unanswered(.nobodyThere, mayBeDone: true))
+            ]
         )
     }
 
@@ -79,19 +81,36 @@ struct RequestExchangeTests {
     func aloneAnew() {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        _ = exchange.handle(.acknowledged(16), at: .zero)
+        _ = exchange.handle(.acknowledged(16, of: id), at: .zero)
         _ = exchange.handle(.disconnected(why: "gone"), at: .seconds(1))
         _ = exchange.handle(.connected, at: .seconds(5))
-        #expect(exchange.handle(.acknowledged(16), at: .seconds(5)) == [.wake(at: .milliseconds(5_250))])
+        #expect(exchange.handle(.acknowledged(16, of: id), at: .seconds(5)) == [.wake(at: .milliseconds(5_250))])
     }
 
     @Test("finds a controller that comes back while it waits")
     func comesBack() {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        _ = exchange.handle(.acknowledged(16), at: .zero)
+        _ = exchange.handle(.acknowledged(16, of: id), at: .zero)
         _ = exchange.handle(.clock, at: .seconds(1))
-        #expect(exchange.handle(.acknowledged(0), at: .seconds(1)) == [.wake(at: .seconds(3))])
+        #expect(exchange.handle(.acknowledged(0, of: id), at: .seconds(1)) == [.wake(at: .seconds(3))])
+    }
+
+    @Test("does not take for its own what becomes of one before it, which was answered first")
+    func another() {
+        var exchange = exchange()
+        let other = RandomID.random()
+        _ = exchange.handle(.connected, at: .zero)
+        #expect(exchange.handle(.acknowledged(0, of: other), at: .zero) == [])
+        #expect(exchange.handle(.acknowledged(135, of: other), at: .zero) == [])
+        #expect(exchange.handle(.unacknowledged(why: "gone", of: other), at: .zero) == [])
+        #expect(exchange.handle(.unsendable(why: "too large", of: other), at: .zero) == [])
+        _ = exchange.handle(.acknowledged(16, of: id), at: .zero)
+        _ = exchange.handle(.clock, at: .milliseconds(250))
+        #expect(
+            exchange.handle(.acknowledged(16, of: id), at: .seconds(3)) == [
+                .finish(.unanswered(.nobodyThere, mayBeDone: false))
+            ])
     }
 
     @Test("goes out again on a new connection")
@@ -99,7 +118,7 @@ struct RequestExchangeTests {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
         _ = exchange.handle(.disconnected(why: "gone"), at: .seconds(1))
-        #expect(exchange.handle(.acknowledged(0), at: .seconds(1)) == [])
+        #expect(exchange.handle(.acknowledged(0, of: id), at: .seconds(1)) == [])
         #expect(exchange.handle(.connected, at: .seconds(2)) == [.send, .wake(at: .seconds(15))])
         _ = exchange.handle(.disconnected(why: "gone"), at: .seconds(3))
         #expect(
@@ -113,7 +132,7 @@ struct RequestExchangeTests {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
         #expect(
-            exchange.handle(.acknowledged(135), at: .zero)
+            exchange.handle(.acknowledged(135, of: id), at: .zero)
                 == [.finish(.unanswered(.refused(reason: 135), mayBeDone: false))])
     }
 
@@ -122,9 +141,10 @@ struct RequestExchangeTests {
     func refusedLater(isUnsendable: Bool) {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        _ = exchange.handle(.acknowledged(0), at: .zero)
+        _ = exchange.handle(.acknowledged(0, of: id), at: .zero)
         _ = exchange.handle(.clock, at: .seconds(2))
-        let event: RequestExchange.Event = isUnsendable ? .unsendable(why: "too large") : .acknowledged(135)
+        let event: RequestExchange.Event =
+            isUnsendable ? .unsendable(why: "too large", of: id) : .acknowledged(135, of: id)
         let cause: RequestExchange.Cause = isUnsendable ? .unsendable(why: "too large") : .refused(reason: 135)
         #expect(exchange.handle(event, at: .seconds(2)) == [.finish(.unanswered(cause, mayBeDone: true))])
     }
@@ -150,9 +170,9 @@ struct RequestExchangeTests {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
         #expect(exchange.handle(.connected, at: .seconds(1)) == [.send, .wake(at: .seconds(15))])
-        #expect(exchange.handle(.unacknowledged(why: "gone"), at: .seconds(1)) == [.wake(at: .seconds(3))])
+        #expect(exchange.handle(.unacknowledged(why: "gone", of: id), at: .seconds(1)) == [.wake(at: .seconds(3))])
         #expect(exchange.handle(.clock, at: .seconds(3)) == [.send, .wake(at: .seconds(15))])
-        _ = exchange.handle(.unacknowledged(why: "gone"), at: .seconds(4))
+        _ = exchange.handle(.unacknowledged(why: "gone", of: id), at: .seconds(4))
         #expect(
             exchange.handle(.clock, at: .seconds(15))
                 == [.finish(.unanswered(.connectionLost(why: "gone"), mayBeDone: true))])
@@ -162,11 +182,11 @@ struct RequestExchangeTests {
     func lateAcknowledgement() {
         var exchange = exchange()
         _ = exchange.handle(.connected, at: .zero)
-        _ = exchange.handle(.acknowledged(16), at: .zero)
-        _ = exchange.handle(.acknowledged(0), at: .zero)
+        _ = exchange.handle(.acknowledged(16, of: id), at: .zero)
+        _ = exchange.handle(.acknowledged(0, of: id), at: .zero)
         _ = exchange.handle(.clock, at: .seconds(3))
         #expect(
-            exchange.handle(.acknowledged(16), at: .seconds(3))
+            exchange.handle(.acknowledged(16, of: id), at: .seconds(3))
                 == [.finish(.unanswered(.nobodyThere, mayBeDone: true))])
     }
 }

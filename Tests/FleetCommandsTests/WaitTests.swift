@@ -40,6 +40,15 @@ struct WaitTests {
         #expect(apply.file == ["x"])
     }
 
+    @Test(
+        "says its time in the largest unit in which it is whole",
+        arguments: [
+            (1, "1s"), (60, "1m"), (90, "90s"), (5_400, "90m"), (7_200, "2h"), (86_400, "1d"),
+        ] as [(Int64, String)])
+    func unit(seconds: Int64, text: String) {
+        #expect("\(WaitOptions.Limit(seconds: seconds))" == text)
+    }
+
     @Test("leaves the app to delete alone")
     func app() throws {
         let delete = try #require(

@@ -42,7 +42,7 @@ struct EventListTests {
         let world = try World()
         world.connect()
         world.pass(seconds: 10)
-        tell(world, .event, 1, #""event":"blocked","action":"openURL","target":"https://a.example\u202e\n""#)
+        tell(world, .event, 1, #""event":"blocked","action":"openURL","target":"https://a.example\u202e""#)
         tell(world, .logLevel, 2, #""old":"status","new":"debug","why":"codeEntered","until":"\#(World.start)""#)
         tell(world, .event, 3, #""event":"exploded""#)
         tell(world, .event, 4, #""event":"wiped","message":"policy""#)

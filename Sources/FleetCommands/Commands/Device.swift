@@ -1,6 +1,7 @@
 import ArgumentParser
 import FleetHome
 import FleetProtocol
+import Synchronization
 
 struct Device: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -42,12 +43,11 @@ struct DeviceRemove: AsyncParsableCommand {
             try await checkKeys(of: devices.filter { try home.incarnation(of: $0) != nil })
         }
         let (incarnations, reload) = try home.removeDevices(devices)
-        let (removed, failures) = await forget(devices, incarnations, home)
-        // Where the controller has answered, a broker does run: where this command cannot see it.
-        if reload == .notRunning, !removed.isEmpty {
+        let (removed, failures) = await forget(devices, incarnations, reload, home)
+        if reload == .notRunning {
             Terminal.note(
-                "warning: the broker was not told, since it runs where this command cannot see it: send it a SIGHUP, or"
-                    + " \(DeviceNames.few(removed)) can go on with the password")
+                "warning: the broker was not told, since none runs on this home that this command could see: one that does"
+                    + " needs a SIGHUP, or whoever is removed can go on with the password")
         }
         try Terminal.printToAnyone { try Terminal.print(removed.map { "\($0) is removed" }) }
         guard !failures.isEmpty else { return }
@@ -57,41 +57,53 @@ struct DeviceRemove: AsyncParsableCommand {
             failures.map(\.description).joined(separator: "\n"))
     }
 
-    /// Has the controller forget what they reported. Answers of which it has, and what is wrong with the others.
-    private func forget(
-        _ devices: [DeviceID], _ incarnations: [DeviceID: Int64], _ home: FleetHome
-    ) async -> (removed: [DeviceID], failures: [CommandError]) {
+    /// How far the controller has come.
+    private struct Forgetting {
         var removed: [DeviceID] = []
         var failures: [CommandError] = []
-        var rest = devices[...]
+        var rest: ArraySlice<DeviceID>
+    }
+
+    /// Has the controller forget what they reported. Answers of which it has, and what is wrong with the others.
+    private func forget(
+        _ devices: [DeviceID], _ incarnations: [DeviceID: Int64], _ reload: BrokerReload, _ home: FleetHome
+    ) async -> (removed: [DeviceID], failures: [CommandError]) {
+        // Ctrl-C leaves what is done until then.
+        let state = Mutex(Forgetting(rest: devices[...]))
         do {
-            try await fleet.reach { controller in
-                while let device = rest.first {
-                    // Without a record here (an enrolment that failed, another home) the controller may know it all the same.
-                    let request = DeviceRequest(
-                        device: device, incarnation: incarnations[device], why: reason.why)
-                    do {
-                        Warnings.show(in: try await controller.ask(.deviceRemove, request))
-                        removed.append(device)
-                    } catch let error as CommandError where error.status == .refused {
-                        let isKnown = incarnations[device] != nil
-                        failures.append(
-                            isKnown ? unfinished(error, [device], incarnations, home, .notConverged) : error)
+            try await Controller.untilInterrupted {
+                try await fleet.reach { controller in
+                    while let device = state.withLock({ $0.rest.first }) {
+                        // Without a record here (an enrolment that failed, another home) the controller may know it all the
+                        // same.
+                        let request = DeviceRequest(
+                            device: device, incarnation: incarnations[device], why: reason.why)
+                        do {
+                            Warnings.show(in: try await controller.ask(.deviceRemove, request))
+                            state.withLock { $0.removed.append(device) }
+                        } catch let error as CommandError where error.status == .refused {
+                            let isKnown = incarnations[device] != nil
+                            let failure =
+                                isKnown ? unfinished(error, [device], incarnations, reload, home, .notConverged) : error
+                            state.withLock { $0.failures.append(failure) }
+                        }
+                        state.withLock { $0.rest = $0.rest.dropFirst() }
                     }
-                    rest.removeFirst()
                 }
             }
         } catch {
             let status = (error as? CommandError)?.status ?? .unreachable
-            failures.append(unfinished(error, rest, incarnations, home, status))
+            let rest = state.withLock { $0.rest }
+            let failure = unfinished(error, rest, incarnations, reload, home, status)
+            state.withLock { $0.failures.append(failure) }
         }
-        return (removed, failures)
+        return state.withLock { ($0.removed, $0.failures) }
     }
 
     /// The controller has not forgotten some whose passwords are gone.
     private func unfinished(
-        _ error: any Error, _ devices: some Collection<DeviceID>, _ known: [DeviceID: Int64], _ home: FleetHome,
-        _ status: CommandError.Status
+        _ error: any Error, _ devices: some Collection<DeviceID>, _ known: [DeviceID: Int64], _ reload: BrokerReload,
+        _ home: FleetHome, _ status: CommandError.Status
     ) -> CommandError {
         let back = devices.filter { (try? home.incarnation(of: $0)) != nil }
         let unknown = devices.filter { known[$0] == nil }
@@ -106,9 +118,11 @@ struct DeviceRemove: AsyncParsableCommand {
             lines.append("\(DeviceNames.few(back)) was enrolled again meanwhile: repeat this command if it is to go.")
         }
         if !gone.isEmpty {
+            let what = "what \(gone.count == 1 ? "it" : "they") reported is still shown: repeat this command later."
             lines.append(
-                "\(DeviceNames.few(gone)) can connect no more, but what \(gone.count == 1 ? "it" : "they") reported is still"
-                    + " shown: repeat this command later.")
+                reload == .notRunning
+                    ? "\(DeviceNames.few(gone)) can go on connecting until the broker is sent a SIGHUP, and \(what)"
+                    : "\(DeviceNames.few(gone)) can connect no more, but \(what)")
         }
         return CommandError(status, lines.joined(separator: "\n"))
     }
@@ -117,10 +131,10 @@ struct DeviceRemove: AsyncParsableCommand {
     private func checkKeys(of devices: [DeviceID]) async throws {
         guard !devices.isEmpty else { return }
         let remedy = "--leaving-keys removes \(devices.count == 1 ? "it" : "them") all the same"
-        let holding: [(device: DeviceID, apps: [String])]
+        let holding: [(device: DeviceID, apps: [AppID])]
         do {
             holding = try await fleet.reach { controller in
-                var holding: [(DeviceID, [String])] = []
+                var holding: [(DeviceID, [AppID])] = []
                 for device in devices {
                     let apps = try await controller.appsWithKeys(on: device)
                     if !apps.isEmpty { holding.append((device, apps)) }
@@ -147,18 +161,18 @@ struct DeviceRemove: AsyncParsableCommand {
 
 extension Controller {
     /// The apps whose keys a device has, as far as it has said, or may have on an earlier disk or a copy.
-    func appsWithKeys(on device: DeviceID) async throws -> [String] {
+    func appsWithKeys(on device: DeviceID) async throws -> [AppID] {
         let present = try await list(.apps, ListRequest(device: device))
             .filter { $0["keys"]?.stringValue != Status.Keys.destroyed.rawValue }
-            .compactMap { $0["app"]?.stringValue }
-        let left = try await list(.devices, ListRequest(device: device))
-            .flatMap { $0["leftKeys"]?.arrayValue ?? [] }.compactMap(\.stringValue)
-        return Set(present + left).sorted()
+            .compactMap { $0["app"] }
+        let left = try await list(.devices, ListRequest(device: device)).flatMap { $0["leftKeys"]?.arrayValue ?? [] }
+        // A name that is none is no reason to pass over keys.
+        return try Set((present + left).map { try $0.decoded(AppID.self) }).sorted()
     }
 
     /// `the keys of 2 apps (com.example.mail, com.example.notes)`.
-    static func keys(of apps: [String]) -> String {
-        let names = apps.prefix(5).joined(separator: ", ") + (apps.count > 5 ? "…" : "")
+    static func keys(of apps: [AppID]) -> String {
+        let names = apps.prefix(5).map(\.text).joined(separator: ", ") + (apps.count > 5 ? "…" : "")
         return "the keys of \(apps.count == 1 ? "an app" : "\(apps.count) apps") (\(names))"
     }
 }

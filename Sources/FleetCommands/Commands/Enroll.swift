@@ -39,9 +39,11 @@ struct EnrollDevice: AsyncParsableCommand {
         let prepared = devices.map { FleetHome.Enrolment(device: $0, folder: folder(of: $0)) }
         try home.prepare(prepared)
         let known = try devices.filter { try home.incarnation(of: $0) != nil }
-        let (floors, holding): ([DeviceID: Floors], [DeviceID: [String]])
+        let (floors, holding): ([DeviceID: Floors], [DeviceID: [AppID]])
         do {
-            (floors, holding) = try await askController(home, devices)
+            (floors, holding) = try await Controller.untilInterrupted(saying: ": no device was enrolled") {
+                try await askController(home, devices)
+            }
         } catch {
             home.takeBack(prepared)
             throw error
@@ -54,7 +56,8 @@ struct EnrollDevice: AsyncParsableCommand {
             // Where the controller has answered a broker does run: where this command cannot see it.
             Terminal.note(
                 floors.isEmpty
-                    ? "note: no broker runs on this home; it knows the new passwords when it starts"
+                    ? "note: no broker runs on this home that this command could see; one that does needs a SIGHUP, or it"
+                        + " goes on without the new passwords"
                     : "warning: the broker was not told, since it runs where this command cannot see it: send it a"
                         + " SIGHUP, or it goes on without the new passwords")
         }
@@ -76,12 +79,12 @@ struct EnrollDevice: AsyncParsableCommand {
     /// has been no controller yet.
     private func askController(
         _ home: FleetHome, _ devices: [DeviceID]
-    ) async throws -> (floors: [DeviceID: Floors], holding: [DeviceID: [String]]) {
+    ) async throws -> (floors: [DeviceID: Floors], holding: [DeviceID: [AppID]]) {
         guard home.hasDatabase, !withoutFloors else { return ([:], [:]) }
         do {
             return try await fleet.reach { controller in
                 var floors: [DeviceID: Floors] = [:]
-                var holding: [DeviceID: [String]] = [:]
+                var holding: [DeviceID: [AppID]] = [:]
                 for device in devices {
                     let last = try home.record(of: device)?.incarnation
                     if last != nil {
@@ -92,9 +95,10 @@ struct EnrollDevice: AsyncParsableCommand {
                 }
                 return (floors, holding)
             }
-        } catch let error as CommandError where error.status == .unreachable {
+        } catch let error as CommandError where error.status == .unreachable || error.refusal == .tooLarge {
+            // An answer names every document that a device may be shown, and cannot be asked for in parts.
             throw CommandError(
-                .unreachable,
+                error.status,
                 "\(error)\nA new device must learn from the controller which documents are the newest; "
                     + "--without-floors enrols without.")
         }

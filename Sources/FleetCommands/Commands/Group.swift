@@ -48,7 +48,7 @@ struct GroupSet: AsyncParsableCommand {
     func run() async throws {
         let request = try self.request()
         if plan.isDry { return try await plan.show(.groupSet, request, fleet, nil) }
-        let body = try await fleet.reach { try await $0.ask(.groupSet, request) }
+        let body = try await fleet.reach { try await $0.askUntilInterrupted(.groupSet, request) }
         Warnings.show(in: body)
         try Terminal.print(["group \(group) is set"])
     }
@@ -115,7 +115,7 @@ struct GroupDelete: AsyncParsableCommand {
     func run() async throws {
         let request = GroupRequest(group: group, why: reason.why)
         if plan.isDry { return try await plan.show(.groupDelete, request, fleet, nil) }
-        Warnings.show(in: try await fleet.reach { try await $0.ask(.groupDelete, request) })
+        Warnings.show(in: try await fleet.reach { try await $0.askUntilInterrupted(.groupDelete, request) })
         try Terminal.print(["group \(group) is deleted"])
     }
 }

@@ -70,7 +70,7 @@ struct ReasonOptions: ParsableArguments {
         guard scalars.count <= 1_000 else {
             throw ValidationError("--why has \(scalars.count) characters, where at most 1000 are allowed")
         }
-        guard scalars.allSatisfy({ !Text.printable(String($0)).isEmpty }) else {
+        guard !scalars.contains(where: Text.isControl) else {
             throw ValidationError("--why holds a control character: write it on one line")
         }
     }

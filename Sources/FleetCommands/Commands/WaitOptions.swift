@@ -13,7 +13,7 @@ struct WaitOptions: ParsableArguments {
             }
             self.seconds = seconds
         }
-        var description: String { "\(seconds)s" }
+        var description: String { DurationText.text(seconds) }
     }
 
     /// How long `--wait` waits if it names no time.

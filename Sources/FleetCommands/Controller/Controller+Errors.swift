@@ -12,7 +12,7 @@ extension Controller {
         switch failure.code {
         case .unavailable, .expired: CommandError(.unreachable, "the controller: \(failure.message)")
         case .invalid, .conflict, .forbidden, .notFound, .tooLarge:
-            CommandError(.refused, "refused: \(failure.message)")
+            CommandError(.refused, "refused: \(failure.message)", refusal: failure.code)
         }
     }
 

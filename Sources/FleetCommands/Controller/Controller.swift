@@ -129,7 +129,7 @@ package struct Controller {
             while true {
                 for effect in effects {
                     switch effect {
-                    case .send: group.addTask { await send(request, to: topic) }
+                    case .send: group.addTask { await send(request, id, to: topic) }
                     case .wake(let time):
                         group.addTask {
                             guard (try? await Task.sleep(until: start + time)) != nil else { return }
@@ -146,14 +146,13 @@ package struct Controller {
         }
     }
 
-    private func send(_ request: [UInt8], to topic: String) async {
+    private func send(_ request: [UInt8], _ id: RandomID, to topic: String) async {
         do {
-            arrival.yield(.acknowledged(try await connection.client.publish(request, to: topic).rawValue))
+            arrival.yield(.acknowledged(try await connection.client.publish(request, to: topic).rawValue, of: id))
         } catch let error as MosquittoError where error.code == .payloadTooLarge || error.code == .invalidArgument {
-            arrival.yield(.unsendable(why: error.message))
+            arrival.yield(.unsendable(why: error.message, of: id))
         } catch {
-            // One that was answered meanwhile is of no interest, least of all to the next request.
-            if !Task.isCancelled { arrival.yield(.unacknowledged(why: "\(error)")) }
+            arrival.yield(.unacknowledged(why: "\(error)", of: id))
         }
     }
 }

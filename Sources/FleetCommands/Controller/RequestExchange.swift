@@ -10,12 +10,13 @@ package struct RequestExchange {
         /// The connection stands, and the answer's topic is subscribed.
         case connected
         case disconnected(why: String)
-        /// The broker's reason code for what was sent, also of an earlier connection.
-        case acknowledged(UInt8)
+        /// The broker's reason code for what was sent, also of an earlier connection. Here and below `of` is the request that
+        /// was sent: what becomes of another one, which is answered already, may be told only now, and says nothing.
+        case acknowledged(UInt8, of: RandomID)
         /// How far what was sent has come is not known.
-        case unacknowledged(why: String)
+        case unacknowledged(why: String, of: RandomID)
         /// It cannot be sent at all.
-        case unsendable(why: String)
+        case unsendable(why: String, of: RandomID)
         case received([UInt8])
         case clock
     }
@@ -86,12 +87,17 @@ package struct RequestExchange {
             state = .disconnected(why: why)
             aloneSince = nil
             return [.wake(at: limit)]
-        case .acknowledged(let reason): return acknowledged(reason, now)
-        case .unacknowledged(let why):
+        case .acknowledged(let reason, let sent):
+            guard sent == id else { return [] }
+            return acknowledged(reason, now)
+        case .unacknowledged(let why, let sent):
+            guard sent == id else { return [] }
             mayHaveArrived = true
             guard case .sending = state else { return [] }
             return sendAgainLater(now, trouble: why)
-        case .unsendable(let why): return unanswered(.unsendable(why: why))
+        case .unsendable(let why, let sent):
+            guard sent == id else { return [] }
+            return unanswered(.unsendable(why: why))
         case .received(let bytes):
             guard let response = try? Response(json: bytes, limit: Response.maximumSize), response.id == id else {
                 return []

@@ -5,10 +5,20 @@ struct LiveFeed {
     let fleet: FleetID
     /// The last status of each app, to tell what is new; forgotten as a whole when it grows too large.
     private var known: [String: Status] = [:]
+    /// The events and changes of log levels that were shown: agents send them again until somebody has stored them.
+    private var told: Set<Told> = []
     /// The connection as which each device, or the controller, is there: it says so again now and then, which is no news, and
     /// the will of another one says nothing of it.
     private var connections: [String: String] = [:]
     private static let maximumKnown = 20_000
+
+    private struct Told: Hashable {
+        let device: DeviceID
+        let incarnation: Int64
+        let boot: Int64
+        let number: Int64
+    }
+
     /// A first status holds old acknowledgements too: only those of its own moment are news.
     private static let moment: Int64 = 2_000
 
@@ -22,8 +32,8 @@ struct LiveFeed {
             do {
                 return switch reply {
                 case .status: news(try .init(wire: payload, fleet: fleet, device: device, app: app), now)
-                case .logLevel: [entry(try LogLevelChange(wire: payload, device: device, app: app), now)]
-                case .event: [entry(try AppEvent(wire: payload, device: device, app: app), now)]
+                case .logLevel: logLevel(try LogLevelChange(wire: payload, device: device, app: app), now)
+                case .event: event(try AppEvent(wire: payload, device: device, app: app), now)
                 }
             } catch {
                 return payload.isEmpty ? [] : [unreadable(device, app, "\(reply.rawValue): \(error)", now)]
@@ -81,20 +91,34 @@ struct LiveFeed {
         return layer.description
     }
 
-    private func entry(_ change: LogLevelChange, _ now: Timestamp) -> LiveEntry {
-        let until = change.until.map { " until \($0)" } ?? ""
-        return LiveEntry(
-            at: now, device: change.header.device.text, app: change.header.app.text, kind: .logLevel,
-            text: "log level \(change.old) → \(change.new) (\(change.why.rawValue))\(until)",
-            members: change.value.memberValues?.filter { Self.isOwn($0.name) } ?? [])
+    private mutating func isFirst(_ header: EventHeader) -> Bool {
+        if told.count >= Self.maximumKnown { told = [] }
+        return told.insert(
+            Told(
+                device: header.device, incarnation: header.incarnation, boot: header.boot, number: header.number)
+        ).inserted
     }
 
-    private func entry(_ event: AppEvent, _ now: Timestamp) -> LiveEntry {
+    private mutating func logLevel(_ change: LogLevelChange, _ now: Timestamp) -> [LiveEntry] {
+        guard isFirst(change.header) else { return [] }
+        let until = change.until.map { " until \($0)" } ?? ""
+        return [
+            LiveEntry(
+                at: now, device: change.header.device.text, app: change.header.app.text, kind: .logLevel,
+                text: "log level \(change.old) → \(change.new) (\(change.why.rawValue))\(until)",
+                members: change.value.memberValues?.filter { Self.isOwn($0.name) } ?? [])
+        ]
+    }
+
+    private mutating func event(_ event: AppEvent, _ now: Timestamp) -> [LiveEntry] {
+        guard isFirst(event.header) else { return [] }
         let parts = [event.kind.rawValue, event.action?.rawValue, event.target, event.message].compactMap { $0 }
-        return LiveEntry(
-            at: now, device: event.header.device.text, app: event.header.app.text, kind: .event,
-            text: parts.joined(separator: " "),
-            members: event.value.memberValues?.filter { Self.isOwn($0.name) } ?? [])
+        return [
+            LiveEntry(
+                at: now, device: event.header.device.text, app: event.header.app.text, kind: .event,
+                text: parts.joined(separator: " "),
+                members: event.value.memberValues?.filter { Self.isOwn($0.name) } ?? [])
+        ]
     }
 
     private static func isOwn(_ member: String) -> Bool { !["v", "device", "app", "oldest"].contains(member) }

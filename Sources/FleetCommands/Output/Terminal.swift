@@ -1,4 +1,5 @@
 import ArgumentParser
+import FleetProtocol
 import Foundation
 
 /// Where commands write: results to standard output, everything said about them to standard error.
@@ -18,7 +19,13 @@ enum Terminal {
     }
 
     /// What cannot be said there can be said nowhere.
-    static func note(_ line: String) { _ = write([line], to: STDERR_FILENO) }
+    static func note(_ text: String) { _ = write(lines(of: text), to: STDERR_FILENO) }
+
+    /// The lines of what is said, which may quote anybody: nothing in them moves the cursor.
+    static func lines(of text: String) -> [String] {
+        text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+            .map { Text.printable(String($0), limit: .max) }
+    }
 
     /// Returns the system's reason if it fails, and 0 if not.
     private static func write(_ lines: [String], to descriptor: Int32) -> Int32 {

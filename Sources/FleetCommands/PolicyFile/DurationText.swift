@@ -4,6 +4,12 @@ enum DurationText {
 
     private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
 
+    /// The seconds in the largest unit in which they are whole.
+    static func text(_ seconds: Int64) -> String {
+        let unit = units.filter { seconds.isMultiple(of: $0.value) }.max { $0.value < $1.value }
+        return unit.map { "\(seconds / $0.value)\($0.key)" } ?? "\(seconds)s"
+    }
+
     /// The seconds in the unit that `example` is written in, if they are whole in it.
     static func text(_ seconds: Int64, like example: String) -> String {
         guard let unit = example.last, let factor = units[unit] else { return "\(seconds)" }

@@ -169,7 +169,7 @@ struct NodeWalk {
 
     private mutating func message(_ node: Node, _ path: String) -> String? {
         guard let text = text(node, path) else { return nil }
-        if let control = text.unicodeScalars.first(where: { Text.printable(String($0)).isEmpty }) {
+        if let control = text.unicodeScalars.first(where: Text.isControl) {
             mistake(at: node, path, "holds a control character (U+\(Self.hexadecimal(control)))")
             return nil
         }
@@ -254,7 +254,7 @@ struct NodeWalk {
 
     private mutating func spend(_ node: Node) -> Bool {
         budget -= 1
-        if budget == 0 { mistake(at: node, "", "the file says too much: more than 200000 values, aliases included") }
+        if budget == 0 { mistake(at: node, "", "the file says too much: more than 200000 values") }
         return budget > 0
     }
 

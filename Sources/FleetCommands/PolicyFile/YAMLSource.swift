@@ -18,15 +18,14 @@ struct YAMLSource {
             return
         }
         // A byte order mark, as some editors write it, says nothing in UTF-8.
-        let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+        let bytes = Self.withLineFeeds(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...])
         guard var text = String(validating: bytes, as: UTF8.self) else {
-            let valid = bytes.indices.first {
-                String(validating: bytes[...$0], as: UTF8.self) == nil && bytes[$0] >= 0x80
-            }
-            let lines = bytes[..<(valid ?? 0)].count { $0 == 0x0A }
+            // Repaired, it differs from the first mistake on.
+            let repaired = String(decoding: bytes, as: UTF8.self).utf8
+            let valid = zip(bytes, repaired).prefix { $0 == $1 }
+            let line = valid.count { $0.0 == 0x0A } + 1
             mistakes = [
-                Mistake(
-                    place: .init(file: name, line: lines + 1, column: 1), message: "not UTF-8: save the file as UTF-8")
+                Mistake(place: .init(file: name, line: line, column: 1), message: "not UTF-8: save the file as UTF-8")
             ]
             return
         }
@@ -44,6 +43,9 @@ struct YAMLSource {
                             "'\(Text.printable(keys.first ?? "", limit: 60))' occurs more than once in this mapping"))
                 guard let hidden = Self.hide(keyAt: context.mark, in: text) else { return }
                 text = hidden
+            } catch let error as Anchors {
+                mistakes += error.marks.map { Mistake(place: place($0), message: error.message) }
+                return
             } catch {
                 mistakes.append(Self.mistake(error, name, text))
                 return
@@ -58,10 +60,74 @@ struct YAMLSource {
         key.unicodeScalars.first.map { (0xE000...0xF8FF).contains($0.value) } ?? false
     }
 
+    /// The bytes with a line feed for each end of a line, as all that counts lines here expects it.
+    private static func withLineFeeds(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        guard bytes.contains(0x0D) else { return Array(bytes) }
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var previous: UInt8 = 0
+        for byte in bytes {
+            if byte == 0x0D {
+                result.append(0x0A)
+            } else if byte != 0x0A || previous != 0x0D {
+                result.append(byte)
+            }
+            previous = byte
+        }
+        return result
+    }
+
+    /// Where a text has anchors or aliases.
+    private struct Anchors: Error {
+        let marks: [Mark]
+        let message =
+            "anchors and aliases (& and *) are not supported: write the value out, or quote a text that begins so"
+
+        /// - Parameter mask: What stands for the `*` of an alias.
+        init?(in roots: [Node], mask: Unicode.Scalar?) {
+            var marks: [Mark] = []
+            var rest = roots
+            while let node = rest.popLast() {
+                var isNamed = node.anchor != nil
+                switch node {
+                case .mapping(let mapping): for (key, value) in mapping { rest += [key, value] }
+                case .sequence(let sequence): rest += Array(sequence)
+                case .scalar(let scalar):
+                    let isMasked = mask != nil && scalar.string.unicodeScalars.first == mask
+                    if isMasked, scalar.style == .plain { isNamed = true }
+                case .alias: isNamed = true
+                }
+                if isNamed, let mark = node.mark { marks.append(mark) }
+            }
+            guard !marks.isEmpty else { return nil }
+            self.marks = Array(marks.sorted { ($0.line, $0.column) < ($1.line, $1.column) }.prefix(100))
+        }
+    }
+
+    /// A few aliases make so many nodes that Yams, which compares keys and takes nodes apart one in another, comes to no
+    /// end. So they are looked for where they are plain texts still.
     private static func compose(_ text: String) throws -> [Node] {
+        guard text.utf8.contains(UInt8(ascii: "*")) else { return try parse(text) }
+        let mask = mask(for: text)
+        var masked = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars { masked.append(scalar == "*" ? mask : scalar) }
+        _ = try parse(String(masked), mask: mask)
+        return try parse(text)
+    }
+
+    /// A private character that a text does not have.
+    private static func mask(for text: String) -> Unicode.Scalar {
+        let present = Set(text.unicodeScalars)
+        let free = (UInt32(0xE000)...0xF8FF).lazy.compactMap { Unicode.Scalar($0) }.first { !present.contains($0) }
+        return free ?? "\u{F8FF}"
+    }
+
+    private static func parse(_ text: String, mask: Unicode.Scalar? = nil) throws -> [Node] {
         let parser = try Parser(yaml: text, encoding: .utf8)
         var roots: [Node] = []
         while let root = try parser.nextRoot() { roots.append(root) }
+        // Nodes know their anchors as long as the parser lives.
+        if let anchors = withExtendedLifetime(parser, { Anchors(in: roots, mask: mask) }) { throw anchors }
         return roots
     }
 
@@ -106,9 +172,10 @@ struct YAMLSource {
             let around = context.map { " (\($0.text) in line \($0.mark.line))" } ?? ""
             return at(mark.line, mark.column, "\(noun): \(problem)\(around)")
         case YamlError.reader(let problem, let offset, _, _):
-            let before = Array(text.utf8.prefix(offset ?? 0))
-            let line = before.count { $0 == 0x0A } + 1
-            let column = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
+            // Yams counts characters here, and scalars in its marks.
+            let before = text.prefix(offset ?? 0)
+            let line = before.count { $0 == "\n" } + 1
+            let column = before.unicodeScalars.reversed().prefix { $0 != "\n" }.count + 1
             return at(line, column, "\(noun): \(problem)")
         default: return at(1, 1, "\(noun): \(Text.printable("\(error)", limit: 200))")
         }

@@ -109,7 +109,7 @@ final class Operator: BusClient {
     private func send(_ asked: Asked) {
         guard let connection else { return }
         world.broker.send(asked.topic, asked.payload, retain: false, on: connection) { [unowned self] reason in
-            handle(.acknowledged(reason), of: asked.id)
+            handle(.acknowledged(reason, of: asked.id), of: asked.id)
         }
     }
 
@@ -276,7 +276,7 @@ final class Operator: BusClient {
         for asked in waiting {
             // Of both the client tells, in either order; of the latter also behind the next connection.
             world.after(world.noise.milliseconds(0...3_000)) { [unowned self] in
-                handle(.unacknowledged(why: "lost"), of: asked.id)
+                handle(.unacknowledged(why: "lost", of: asked.id), of: asked.id)
             }
             handle(.disconnected(why: "lost"), of: asked.id)
         }

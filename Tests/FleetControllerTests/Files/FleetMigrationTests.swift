@@ -87,10 +87,13 @@ struct FleetMigrationTests {
                         """, arguments: [mail.text, till.text])
             }
             let store = try FleetStore(path: path)
-            try store.transaction { transaction in
-                #expect(try transaction.keysOnEarlierDisks(of: till) == [mail])
-                #expect(try transaction.number("SELECT count(*) FROM left_keys WHERE disk IN (-1, 5)") == 2)
+            let (left, count) = try store.transaction { transaction in
+                try (
+                    transaction.keysOnEarlierDisks(of: till),
+                    transaction.number("SELECT count(*) FROM left_keys WHERE disk IN (-1, 5)")
+                )
             }
+            #expect(left == [mail] && count == 2)
         }
     }
 
