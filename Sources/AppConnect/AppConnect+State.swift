@@ -152,7 +152,8 @@ extension AppConnect {
             try environment.retirement.set { state.withLock { $0.session.isRetirementOwed } }
         } catch {
             environment.logger.warning(
-                "whether the app has retired itself is known to this process alone", metadata: ["reason": "\(error)"])
+                "what becomes of this app's retirement by itself is known to this process alone",
+                metadata: ["reason": "\(error)"])
         }
     }
 }

@@ -52,7 +52,9 @@ extension FleetHome {
         return home
     }
 
-    private static let parts = ["keys", credentialName, "devices", "broker", "trust.json", "fleet.json"]
+    private static let parts = [
+        "keys", credentialName, "devices", "broker", "trust.json", "changes.lock", "fleet.json",
+    ]
 
     /// What to do about a folder that something is in.
     private static func remedy(for folder: Folder) -> String {

@@ -23,6 +23,12 @@ struct PolicyFileTests {
     static let head =
         "apiVersion: fleetbus/v1\nkind: AppPolicy\nmetadata: {app: com.example.mail, target: all}\nspec:\n"
 
+    @Test("a doubled key is named as it was written, also where a text has what an alias begins with")
+    func doubledAsterisks() {
+        let mistakes = Self.mistakes(Self.head + "  config: {\"*.a\": x, \"*.a\": y}\n")
+        #expect(mistakes.count == 1 && mistakes.first?.contains("'*.a' occurs more than once") == true, "\(mistakes)")
+    }
+
     @Test("a message is counted as documents keep it")
     func longMessage() {
         // 600 flags, of two scalars each.

@@ -31,6 +31,7 @@ struct FaultTests {
         .incarnationNotRaised: 19, .startsAsRestored: 1, .putBackNotNoticed: 372, .rowsLeftOut: 35,
         .lateRequestsDone: 30,
         .appsNotNamed: 5, .longDeletedKept: 13_623, .requestsNotStored: 5, .requestsNotRepeated: 6,
+        .retirementNotMarked: 138,
         .agesIgnored: 10_000, .noncesNotSaid: 10_651, .noncesNotAnswered: 10_720,
         .callbacksOverlap: 5, .installationsConfused: 5, .launchesNotCompared: 31, .doubtNotTold: 5,
         .answersConfused: 5,

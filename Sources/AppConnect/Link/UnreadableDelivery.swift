@@ -28,7 +28,7 @@ struct UnreadableDelivery: Hashable, Sendable {
 
     private static func delivery(in line: [UInt8]) -> (number: Int64, frame: JSONValue)? {
         guard let frame = try? JSONValue(json: line, limit: Link.maximumLine), frame["type"]?.stringValue == "deliver",
-            let number = frame["delivery"]?.integerValue, number >= 0
+            let number = frame["delivery"]?.integerValue, (0...Registration.Resume.largestDelivery).contains(number)
         else { return nil }
         return (number, frame)
     }

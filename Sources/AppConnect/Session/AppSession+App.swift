@@ -55,7 +55,8 @@ extension AppSession {
     }
 
     /// The ready of a launch begins, and a process before has retired the app: so has this one, unless its agent knows.
-    /// Asked for only now, since an agent that knows may have been told of a later authorization as well.
+    /// Asked for only now: an agent that has stored it says so, unless the fleet has ended it since. What became of a request
+    /// that this process has not made nobody can tell, so the app is retired once more then.
     mutating func goOnRetiring() {
         guard isRetirementOwed else { return }
         if properties.authReason == .selfRetired { settleRetirement() } else { askForRetirement() }

@@ -85,7 +85,7 @@ package struct DeviceCore: Sendable {
     /// The running time and contact are saved this often at most, in milliseconds.
     static let clockInterval: Int64 = 60_000
     /// Anybody on the device can try to be an app: more refusals than one in this time would drive events out.
-    static let refusalInterval: Int64 = 60_000
+    static let refusalInterval: Int64 = 59_000
 
     /// Takes up what an earlier run has stored, as the next boot. Of the events that the controller does not have
     /// yet, so many are kept.

@@ -111,7 +111,12 @@ struct YAMLSource {
         let mask = mask(for: text)
         var masked = String.UnicodeScalarView()
         for scalar in text.unicodeScalars { masked.append(scalar == "*" ? mask : scalar) }
-        _ = try parse(String(masked), mask: mask)
+        do {
+            _ = try parse(String(masked), mask: mask)
+        } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
+            let shown = keys.map { $0.replacing(String(mask), with: "*") }
+            throw YamlError.duplicatedKeysInMapping(duplicates: shown, context: context)
+        }
         return try parse(text)
     }
 

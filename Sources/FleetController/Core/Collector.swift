@@ -267,7 +267,7 @@ struct Collector {
         if device != before { try transaction.update(device) }
         // Its topic has this now, and not any more what was to be cleared there.
         if !leftovers.isEmpty { leftovers.removeAll { $0 == address } }
-        try transaction.noteLeftKeys(by: status, device, in: identity.fleetID, at: now)
+        try transaction.noteLeftKeys(by: status, device, at: now)
         try transaction.withdrawLeftKeys(by: status, of: device)
         if try !transaction.store(status, of: device, at: now) {
             notices.append(

@@ -67,9 +67,9 @@ extension ControllerCore {
             var dropped: [Address] = []
             for (name, presence) in present {
                 guard var device = try transaction.device(name) else { continue }
-                let disk = device.disk
+                let before = device
                 let apps = try transaction.noteLeftKeys(by: presence, &device, in: identity.fleetID, at: turn.now)
-                if device.disk != disk { try transaction.update(device) }
+                if device != before { try transaction.update(device) }
                 if !apps.isEmpty { left.append((name, apps)) }
                 dropped += try transaction.dropApps(missingIn: presence, device)
             }

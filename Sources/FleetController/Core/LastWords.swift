@@ -19,7 +19,7 @@ struct LastWords: JSONWritable {
         apps = try transaction.statuses(in: fleet, app: nil, device: device, after: 0, limit: Presence.maximumApps)
             .map(\.status).sorted { $0.app < $1.app }
         wipedAt = try transaction.wipes(of: device)
-        leftKeys = try transaction.keysOnEarlierDisks(of: device)
+        leftKeys = try transaction.keysInDoubt(of: device)
         isCopied = try transaction.device(device)?.isCopied ?? false
     }
 

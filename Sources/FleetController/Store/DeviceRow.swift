@@ -10,7 +10,7 @@ struct DeviceRow: Hashable, Sendable {
     var boot: Int64
     /// The last boot of this incarnation that has told of itself in a presence; 0 before the first.
     var announced: Int64 = 0
-    /// The last boot of this incarnation whose presence has told of which disk it is; 0 before the first.
+    /// The last boot of this incarnation whose presence was held against the disk that was known; 0 before the first.
     var judged: Int64 = 0
     /// `devices.state`, which ``Connectivity`` reads.
     var state: Int64

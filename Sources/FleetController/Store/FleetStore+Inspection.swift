@@ -115,9 +115,10 @@ extension FleetStore {
         }
     }
 
-    /// The apps whose keys may be on an earlier disk of a device, or on a copy of its disk, by what operators are told.
+    /// The apps whose keys may be on an earlier disk of a device, or on a copy of its disk, or of which nobody has heard since it
+    /// came back.
     package func leftKeys(of device: DeviceID) throws -> [AppID] {
-        try transaction { Set(try $0.keysOnEarlierDisks(of: device) + $0.keysOnCopies(of: device)).sorted() }
+        try transaction { Set(try $0.keysInDoubt(of: device) + $0.keysOnCopies(of: device)).sorted() }
     }
 
     package func groups(of device: DeviceID) throws -> [GroupID] { try transaction { try $0.groups(of: device) } }

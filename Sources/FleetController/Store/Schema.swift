@@ -107,7 +107,9 @@ enum Schema {
             PRIMARY KEY (app, device, incarnation, disk)
         ) STRICT, WITHOUT ROWID;
         INSERT INTO left_keys_by_disk
-            SELECT app, device, incarnation, ifnull(disk, -1), at, epoch, revision, removed_groups FROM left_keys;
+            SELECT app, device, incarnation,
+                iif(disk IS NULL OR disk = 0 AND removed_groups IS NOT NULL, -1, disk), at, epoch, revision, removed_groups
+            FROM left_keys;
         DROP TABLE left_keys;
         ALTER TABLE left_keys_by_disk RENAME TO left_keys;
         CREATE INDEX left_keys_by_device ON left_keys (device);

@@ -76,7 +76,7 @@ extension FleetStore.Transaction {
         try number(
             """
             SELECT count(*) FROM devices WHERE warning IS NOT NULL OR copied = 1 OR id IN (SELECT device FROM gaps)
-            OR name IN (SELECT device FROM left_keys WHERE removed_groups IS NULL)
+            OR name IN (SELECT device FROM left_keys WHERE removed_groups IS NULL AND left_keys.disk IS NOT devices.disk)
             """) ?? 0
     }
 

@@ -48,7 +48,8 @@ extension FleetStore.Transaction {
             "DELETE FROM left_keys WHERE device = ? AND incarnation < ? AND (removed_groups IS NULL OR disk = ?)",
             [device.name.text, presence.incarnation, Self.unknown])
         if isNew, let disk = presence.disk {
-            for app in try destroyedApps(of: device, in: fleet) {
+            let apps = Set(presence.apps.map(\.id))
+            for app in try destroyedApps(of: device, in: fleet) where apps.contains(app) {
                 _ = try leave(app, device.name, presence.incarnation, disk: disk, groups: nil, at: time)
             }
         }
@@ -81,16 +82,21 @@ extension FleetStore.Transaction {
     /// Notes the keys that an app had by its last status, where one of a later start takes its place before the presence that
     /// tells of the disk: if it is the same one, they are there. That disks are swapped within an incarnation shows by their
     /// names alone.
-    func noteLeftKeys(
-        by status: Status, _ device: DeviceRow, in fleet: FleetID, at time: Timestamp
-    ) throws {
+    func noteLeftKeys(by status: Status, _ device: DeviceRow, at time: Timestamp) throws {
         let order = status.order
         guard order.incarnation == device.incarnation, order.boot > device.judged,
-            let last = try self.order(of: status.app, on: device),
-            (last.incarnation, last.boot) < (order.incarnation, order.boot),
-            last.incarnation < order.incarnation || device.disk != nil,
-            try statuses(in: fleet, app: status.app, device: device.name, after: 0, limit: 1).first?.status.keys
-                == .present
+            let app = try appID(status.app, adding: false),
+            let last = try row(
+                """
+                SELECT incarnation, boot, key FROM device_apps JOIN shapes ON shapes.id = shape
+                WHERE device_apps.id = ?
+                """, [device.row(of: app)])
+        else { return }
+        let (incarnation, boot): (Int64, Int64) = (last[0], last[1])
+        // Of the same incarnation, what has keys still is found with the presence.
+        let isLost = incarnation < order.incarnation || device.disk != nil && status.keys != .present
+        guard isLost, (incarnation, boot) < (order.incarnation, order.boot),
+            Shape(key: [UInt8](blob: last[2]), app: status.app)?.keys == .present
         else { return }
         let disk = device.disk ?? Self.undecided
         _ = try leave(status.app, device.name, order.incarnation, disk: disk, groups: nil, at: time)
@@ -98,7 +104,7 @@ extension FleetStore.Transaction {
 
     /// What was left on the disk that is there is counted again: by the app's first status of this start, and not before.
     func withdrawLeftKeys(by status: Status, of device: DeviceRow) throws {
-        guard let disk = device.disk, try mayHaveLeftKeys(device.name), isOfPresentStart(status.order, device) else {
+        guard let disk = device.disk, isOfPresentStart(status.order, device), try mayHaveLeftKeys(device.name) else {
             return
         }
         try run(
@@ -138,7 +144,7 @@ extension FleetStore.Transaction {
         let groups = try groups(of: device.name).map(\.text).joined(separator: " ")
         let present = try appsWithKeys(on: device, in: fleet, before: .max)
         let copied = try keysOnCopies(of: device.name)
-        let left = try keysOnEarlierDisks(of: device.name)
+        let left = try keysInDoubt(of: device.name)
         let latest = try latest()
         try run(
             """
@@ -189,6 +195,16 @@ extension FleetStore.Transaction {
 
     /// The apps whose keys may be on an earlier disk of a device that is there.
     func keysOnEarlierDisks(of device: DeviceID) throws -> [AppID] {
+        try rows(
+            """
+            SELECT DISTINCT app FROM left_keys WHERE device = ?1 AND removed_groups IS NULL
+            AND disk IS NOT (SELECT disk FROM devices WHERE name = ?1) ORDER BY app
+            """, [device.text]
+        ).compactMap { AppID($0[0] as String) }
+    }
+
+    /// Also those of which nobody has heard since whether they are on the disk that is there.
+    func keysInDoubt(of device: DeviceID) throws -> [AppID] {
         try rows(
             "SELECT DISTINCT app FROM left_keys WHERE device = ? AND removed_groups IS NULL ORDER BY app", [device.text]
         ).compactMap { AppID($0[0] as String) }

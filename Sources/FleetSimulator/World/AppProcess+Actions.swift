@@ -196,12 +196,16 @@ extension AppProcess {
             if !wasRetired, session.properties != expected {
                 world.fail(.latched, "\(name): it has retired itself, and reads \(session.properties)")
             }
-            isRetiring = isAttended && (isRetiring || !effects.isEmpty)
-            retirement.forget()
-            // The app has done that itself.
-            forgetCalls()
+            goesOnRetiring(isAsked: !effects.isEmpty)
             return effects
         }
+    }
+
+    /// The app has retired itself: now, or in a process before, of which no agent knows.
+    func goesOnRetiring(isAsked: Bool = true) {
+        isRetiring = isAttended && (isRetiring || isAsked)
+        retirement.forget()
+        forgetCalls()
     }
 
     /// Its agent knows no more of what it was called with.

@@ -17,6 +17,9 @@ final class AppProcess {
     private var isRunning = false
     /// It has retired itself, and has not been told so by its agent yet.
     var isRetiring = false
+    /// Its data folder says that it has retired itself, as far as that can be written.
+    private var isMarked = false
+    private var hasFolder: Bool { install.text.utf8.reduce(0, &+) % 4 != 0 }
     private var link: LinkNumber?
     private var isPumpDue = false
     /// It has a delegate at present.
@@ -172,6 +175,7 @@ final class AppProcess {
         saidUnsupported = []
         called = [:]
         isCalledForLess = false
+        isMarked = false
         retirement.begin()
         crash()
     }
@@ -192,7 +196,7 @@ final class AppProcess {
             }
         }
         link = number
-        run { $0.connected() }
+        run { $0.connected(isRetirementOwed: isMarked && world.fault != .retirementNotMarked) }
         if !world.isCalm, world.noise.chance(5) { attempt() }
     }
 
@@ -278,8 +282,7 @@ final class AppProcess {
                 // Behind what was said before.
                 world.after(max(0, lastUp - world.now)) { [unowned machine] in machine.linkClosed(link) }
             case .callsWaiting: pumpLater()
-            // Its data folder cannot be written: with its process goes what no agent has stored.
-            case .retirementOwed: break
+            case .retirementOwed(let isOwed): isMarked = isOwed && hasFolder
             case .answered(let id, let answer):
                 if copying.keys.contains(id) {
                     answered(id, answer)
@@ -364,7 +367,14 @@ final class AppProcess {
             world.fail(.erased, "\(name): \(problem)")
         }
         if case .activity(let isActive) = call { isResigned = !isActive }
-        if call == .ready { wasReady = true }
+        if call == .ready {
+            wasReady = true
+            if isMarked, session?.properties.authReason != .selfRetired {
+                world.fail(
+                    .latched, "\(name): it has retired itself, no agent has stored it, and its next launch is ready")
+            }
+            if isMarked { goesOnRetiring() }
+        }
         if case .changed(let number, let delivery) = call {
             if let newest = newestTold[delivery.kind], number != newest {
                 world.fail(.quiet, "\(name) is called for \(number) of \(delivery), and \(newest) has come since")

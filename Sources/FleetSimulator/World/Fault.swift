@@ -26,6 +26,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case acknowledgementsDropped, returnsDropped, readyDropped, retireIgnored, attemptsDropped
     // The app
     case answersNotResumed, requestsNotRepeated, callbacksOverlap, installationsConfused, launchesNotCompared
+    case retirementNotMarked
     // The controller
     case answersBeforeCommit, answersForgotten, basesNotCompared, noRepair, noHello, marksTooEarly, marksNotSaid
     case eventsForgotten, statusesNotTaken, oldStatusesTaken, newerIgnored
