@@ -135,6 +135,12 @@ struct RenderingTests {
         #expect(progress.summary == ["policies: 2 applied, 1 error, 1 delivered, 3 pending (3 offline)"])
         let shortfall = progress.shortfall(within: "1s") ?? ""
         #expect(shortfall.hasPrefix("1 answer has not come within 1s:\n  d a auth: delivered"))
+        let since = try #require(Timestamp("2026-11-21T07:24:00Z"))
+        let gone = progress.outdated(CommandError(.unreachable, "the controller is not running"), since: since)
+        #expect(
+            gone.shortfall(within: "1s")
+                == "the controller is not running\nWhat stands here was so at 07:24:00Z.\n" + shortfall)
+        #expect(!gone.isConverged)
     }
 
     @Test("progress of a retirement waits for the keys, wherever they are, and for nothing else of an app that is gone")

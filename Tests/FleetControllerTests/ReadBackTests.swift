@@ -292,6 +292,32 @@ struct ReadBackTests {
         #expect(again.document(config)?.revision == new.revision)
     }
 
+    @Test(
+        "a retirement that was confirmed is so when it is signed again, also of who is away; what is not the same is not"
+    )
+    func withdrawnKeyOfRetirement() throws {
+        let world = try world()
+        world.connect()
+        let next = try SigningKey()
+        func retire(_ world: World) throws {
+            let revision = try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+            var status = Status.fresh(till, mail, at: world.now).then(.auth, from: .all, revision, .delivered)
+            status.keys = .destroyed
+            world.report(status)
+        }
+        try retire(world)
+        let key = world.identity.signingKey
+        try world.renewed(2, [next, key]).connect()
+        let withdrawn = try world.renewed(3, [next])
+        withdrawn.connect()
+        #expect(withdrawn.document(.desired(.all, mail, .auth))?.isTombstone == false)
+        #expect(try withdrawn.counts(mail, .auth).retirement == RetirementCounts(confirmed: 1))
+        #expect(try withdrawn.counts(mail, .auth).counts.pending == 1, "its answer was to the one before")
+        try withdrawn.apply(mail, "all", .auth, #"{"state":"authorized"}"#)
+        try withdrawn.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        #expect(try withdrawn.counts(mail, .auth).retirement == RetirementCounts(outstanding: 1))
+    }
+
     @Test("a home that is older than its keys stops, and says so; nobody else's word on keys does that")
     func newerTrust() throws {
         let world = try world()

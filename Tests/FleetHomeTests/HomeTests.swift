@@ -133,6 +133,18 @@ struct HomeTests {
             let error = #expect(throws: FleetHomeError.self) { try home.addUser(.controller) }
             #expect(error?.code == .missing && error?.message == "\(home.path)/broker/passwd is missing")
             #expect(try home.credentials(for: .controller) == credentials)
+            // Without a backup it is made anew, of the passwords that the folder has.
+            let till = DeviceID(unchecked: "till-1")
+            try "x:y\n".write(toFile: home.path + "/broker/passwd", atomically: false, encoding: .utf8)
+            try home.enroll(
+                [.init(device: till, folder: folder.path + "/till-1")], floors: Floors(trust: home.trust()))
+            for name in ["passwd", "acl"] { try FileManager.default.removeItem(atPath: home.path + "/broker/" + name) }
+            var mended = home
+            #expect(try mended.configureBroker(guardLibrary: nil) == [till])
+            let passwords = try home.passwordFile()
+            #expect(passwords.contains(.controller) && !passwords.contains(.device(till)))
+            #expect(FileManager.default.fileExists(atPath: home.path + "/broker/acl"))
+            #expect(try mended.configureBroker(guardLibrary: nil) == [])
         }
     }
 

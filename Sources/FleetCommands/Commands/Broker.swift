@@ -13,7 +13,8 @@ struct BrokerConfigure: ParsableCommand {
         abstract:
             "Writes the broker's configuration anew, for its next start: with another guard, or after an upgrade.",
         discussion: """
-            What stood there before is kept as mosquitto.conf.old. A broker that runs as another user gets a copy of the \
+            Folders and files of the broker that are missing, as in a home that was put back, are made. What stood there before \
+            is kept as mosquitto.conf.old. A broker that runs as another user gets a copy of the \
             guard, which an upgrade replaces only with this command.
 
             EXAMPLES
@@ -28,7 +29,7 @@ struct BrokerConfigure: ParsableCommand {
 
     func run() throws {
         var home = try home.open()
-        try home.configureBroker(guardLibrary: try broker.library)
+        let lost = try home.configureBroker(guardLibrary: try broker.library)
         let library = home.context.guardLibrary
         try output.show(
             Report(
@@ -40,6 +41,11 @@ struct BrokerConfigure: ParsableCommand {
                     home.brokerConfigurationPath + " is written; "
                         + (library.map { "the broker will be guarded by \($0)" } ?? "the broker will have no guard")
                 ]))
+        if !lost.isEmpty {
+            Terminal.note(
+                "warning: the broker's passwords were lost, and those of devices are nowhere else: enroll again"
+                    + " \(DeviceNames.few(lost)), each to its folder")
+        }
         Terminal.note("note: start the broker again: it reads this only when it starts")
     }
 }

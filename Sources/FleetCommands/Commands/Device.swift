@@ -40,7 +40,8 @@ struct DeviceRemove: AsyncParsableCommand {
         _ = try home.credentials(for: user)
         let devices = try names.devices()
         if !leavingKeys, home.hasDatabase {
-            try await checkKeys(of: devices.filter { try home.incarnation(of: $0) != nil })
+            // Also of those without a record here: it may be lost.
+            try await checkKeys(of: devices.filter { try home.record(of: $0)?.isEnrolled ?? true })
         }
         let (incarnations, reload) = try home.removeDevices(devices)
         let (removed, failures) = await forget(devices, incarnations, reload, home)

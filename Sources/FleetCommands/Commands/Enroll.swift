@@ -41,7 +41,7 @@ struct EnrollDevice: AsyncParsableCommand {
         let known = try devices.filter { try home.incarnation(of: $0) != nil }
         let (floors, holding): ([DeviceID: Floors], [DeviceID: [AppID]])
         do {
-            (floors, holding) = try await Controller.untilInterrupted(saying: ": no device was enrolled") {
+            (floors, holding) = try await Controller.untilInterrupted(saying: Self.interrupted(devices)) {
                 try await askController(home, devices)
             }
         } catch {
@@ -75,6 +75,11 @@ struct EnrollDevice: AsyncParsableCommand {
         try output.show(try Self.report(enrolments, home))
     }
 
+    /// The controller may have heard of them already.
+    private static func interrupted(_ devices: [DeviceID]) -> String {
+        ": no device was enrolled; should `fleetctl get devices` show \(DeviceNames.few(devices)), `fleetctl device remove` ends that"
+    }
+
     /// What each device must not be shown again, and which apps have keys on those that are enrolled anew; nothing when there
     /// has been no controller yet.
     private func askController(
@@ -95,7 +100,9 @@ struct EnrollDevice: AsyncParsableCommand {
                 }
                 return (floors, holding)
             }
-        } catch let error as CommandError where error.status == .unreachable || error.refusal == .tooLarge {
+        } catch let error as CommandError
+            where error.refusal == .tooLarge || error.status == .unreachable && error.refusal == nil
+        {
             // An answer names every document that a device may be shown, and cannot be asked for in parts.
             throw CommandError(
                 error.status,

@@ -95,10 +95,11 @@ struct WaitOptions: ParsableArguments {
                 let start = ContinuousClock.now
                 let end = start + .seconds(limit.seconds)
                 var known: Progress?
+                var readAt = Timestamp.now
                 while true {
                     do {
                         var progress = try await Self.progress(documents, controller, naming: false, after: known)
-                        known = progress
+                        (known, readAt) = (progress, .now)
                         // Names are looked for once, at the end.
                         if !progress.isSettled, ContinuousClock.now >= end {
                             progress = try await Self.progress(documents, controller, naming: true, after: known)
@@ -108,7 +109,7 @@ struct WaitOptions: ParsableArguments {
                     } catch let error as CommandError where error.status == .unreachable {
                         if ContinuousClock.now >= end {
                             guard let known else { throw error }
-                            return known
+                            return known.outdated(error, since: readAt)
                         }
                     }
                     let now = ContinuousClock.now

@@ -10,7 +10,8 @@ extension Controller {
     static func error(_ failure: Response.Failure) -> CommandError {
         // Its place in the request is left out: who asked wrote a command or a file, and never saw the request.
         switch failure.code {
-        case .unavailable, .expired: CommandError(.unreachable, "the controller: \(failure.message)")
+        case .unavailable, .expired:
+            CommandError(.unreachable, "the controller: \(failure.message)", refusal: failure.code)
         case .invalid, .conflict, .forbidden, .notFound, .tooLarge:
             CommandError(.refused, "refused: \(failure.message)", refusal: failure.code)
         }

@@ -12,6 +12,8 @@ struct Progress {
     private(set) var departed: [AppID: Int64] = [:]
     /// Whether names were asked for.
     private let isNamed: Bool
+    /// Why nothing newer could be read, and since when.
+    private(set) var outdated: (reason: String, since: Timestamp)?
 
     init(joining parts: [ProgressAnswer], isNamed: Bool = true) {
         self.isNamed = isNamed
@@ -33,6 +35,13 @@ struct Progress {
                 before.outstanding - now.outstanding - max(0, now.confirmed - before.confirmed) - Int64(named)
             if left > 0 { departed[app, default: 0] += left }
         }
+    }
+
+    /// The same, where nothing newer could be read.
+    func outdated(_ reason: some Error, since: Timestamp) -> Progress {
+        var copy = self
+        copy.outdated = (reason: "\(reason)", since: since)
+        return copy
     }
 
     /// Whether nobody is waited for: who is offline answers when it comes back, but with a retirement that has to be certain.
@@ -57,6 +66,9 @@ struct Progress {
     /// Why not everybody has followed who could, or whose keys may be there still; nil when all is as it was wanted.
     func shortfall(within limit: String) -> String? {
         var parts: [String] = []
+        if let outdated {
+            parts.append("\(outdated.reason)\nWhat stands here was so at \(outdated.since.timeOfDay).")
+        }
         let due = sum(\.due) - retired.reduce(0) { $0 + $1.counts.outstanding }
         if due > 0 {
             var names = answer.waiting.filter { $0.isOnline && $0.retirement != .outstanding }.prefix(Self.named)
@@ -100,7 +112,8 @@ struct Progress {
             )
             if rows.contains(where: { $0.policy == .auth && $0.counts.rejected > 0 }) {
                 parts.append(
-                    "Where an app was retired since, a newer auth document authorizes it: `fleetctl apply --again`")
+                    "Where an app was retired since, a newer auth document authorizes it: `fleetctl apply --again`, of the layer"
+                        + " that decides there (`fleetctl get policies --device DEVICE`)")
             }
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")

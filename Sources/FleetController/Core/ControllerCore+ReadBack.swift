@@ -156,13 +156,14 @@ extension ControllerCore {
     }
 
     /// Retirements that were wanted after the copy was made, and that nobody wants any more: who has not followed by now never
-    /// will.
+    /// will, and who has stays without keys until a newer auth document.
     private mutating func logEnded(_ retirements: Set<Address>, _ turn: inout Turn) throws {
         for address in retirements.sorted(by: { $0.path < $1.path }) {
             let stands = try store.transaction { try $0.document(at: address) }
             guard stands?.isRetired != true else { continue }
             turn.log(
-                .warning, "a retirement is not in this database, and ends: apply it again if it is to be",
+                .warning,
+                "a retirement is not in this database, and nobody follows it any more: apply it or another auth again",
                 ["topic": "\(identity.topic(address))", "instead": "\(stands?.value ?? "nothing")"])
         }
     }

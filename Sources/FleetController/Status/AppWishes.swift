@@ -6,6 +6,8 @@ struct AppWishes: Sendable {
         let layer: Layer
         let aspect: Aspect
         let revision: Int64
+        /// The revision since which it says the same; at the earliest the first of its epoch.
+        let change: Int64
         let issuedAt: Timestamp
         let isTombstone: Bool
         let isRetired: Bool
@@ -18,12 +20,14 @@ struct AppWishes: Sendable {
         let revision: Int64
         /// It is to be retired.
         let isRetired: Bool
+        /// The revisions at which the document said this: it may have been signed again.
+        let same: ClosedRange<Int64>
         /// Since when it is so; of a device-app that came into its class later, since then.
         let since: Timestamp
 
         /// The default of a policy.
         static func nothing(since: Timestamp) -> Self {
-            Self(source: nil, revision: 0, isRetired: false, since: since)
+            Self(source: nil, revision: 0, isRetired: false, same: 0...0, since: since)
         }
     }
 
@@ -57,7 +61,7 @@ struct AppWishes: Sendable {
         let issuedAt = aspect == .auth ? Self.newest(chain, at: now) ?? deciding.issuedAt : deciding.issuedAt
         return Expectation(
             source: .desired(deciding.layer, app, aspect), revision: deciding.revision, isRetired: deciding.isRetired,
-            since: issuedAt)
+            same: min(deciding.change, deciding.revision)...deciding.revision, since: issuedAt)
     }
 
     /// Whether one of these layers wants a device-app of `overrides` to be retired.
@@ -84,6 +88,11 @@ extension Shape.Entry {
 
     func hasReceived(_ expectation: AppWishes.Expectation) -> Bool {
         source == expectation.source && received == expectation.revision
+    }
+
+    /// Also before it was signed again.
+    func hasReceivedTheSame(as expectation: AppWishes.Expectation) -> Bool {
+        source == expectation.source && expectation.same.contains(received)
     }
 }
 

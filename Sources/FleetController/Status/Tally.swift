@@ -67,9 +67,9 @@ struct Tally {
     mutating func retirement(of rows: Rows) -> Retirement? {
         let expectation = expectation(of: .auth, for: rows.overrides)
         guard expectation.isRetired else { return nil }
-        guard let shape = shapes[rows.shape], shape[.auth].hasReceived(expectation), shape.keys != .present else {
-            return .outstanding
-        }
+        // That a key is withdrawn, and all signed again, brings no destroyed keys back.
+        guard let shape = shapes[rows.shape], shape[.auth].hasReceivedTheSame(as: expectation), shape.keys != .present
+        else { return .outstanding }
         return .confirmed
     }
 

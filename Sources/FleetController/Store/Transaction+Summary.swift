@@ -37,15 +37,18 @@ extension FleetStore.Transaction {
         AppWishes(
             app: app,
             documents: try rows(
-                "SELECT layer, target, aspect, revision, issued_at, value IS NULL, retired FROM documents WHERE app = ?",
-                [app.text]
+                """
+                SELECT layer, target, aspect, revision, issued_at, value IS NULL, retired,
+                    iif(change_epoch = epoch, change, revision)
+                FROM documents WHERE app = ?
+                """, [app.text]
             ).compactMap { row in
                 guard let layer = Layer(number: row[0], target: row[1]), let aspect = Aspect(rawValue: row[2]) else {
                     return nil
                 }
                 return AppWishes.Document(
-                    layer: layer, aspect: aspect, revision: row[3], issuedAt: Timestamp(milliseconds: row[4]),
-                    isTombstone: row[5], isRetired: row[6])
+                    layer: layer, aspect: aspect, revision: row[3], change: row[7],
+                    issuedAt: Timestamp(milliseconds: row[4]), isTombstone: row[5], isRetired: row[6])
             })
     }
 

@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 import Glibc
 
 extension FleetHome {
@@ -87,8 +87,7 @@ extension FleetHome {
         let owner = try brokerOwner()
         var passwords = try passwordFile()
         try change(&passwords)
-        let access = AccessFile(fleet: context.fleet, users: try users().filter { $0 != leaving })
-        try brokerFolder.write(Array(access.text.utf8), to: "acl", owner: owner)
+        try brokerFolder.write(Array(try access(without: leaving).text.utf8), to: "acl", owner: owner)
         try write(passwords, for: owner)
         return try reloadBroker()
     }
@@ -103,7 +102,9 @@ extension FleetHome {
     func passwordFile() throws -> PasswordFile {
         let text = try brokerFolder.read(
             Self.passwordName, limit: 64 << 20,
-            remedy: FleetHomeError.restoreFile + ": without it the broker would turn everybody away")
+            remedy: FleetHomeError.restoreFile
+                + "; without one, `fleetctl broker configure` makes it anew, and all devices are"
+                + " enrolled again")
         return PasswordFile(text: String(decoding: text, as: UTF8.self))
     }
 
@@ -132,16 +133,36 @@ extension FleetHome {
     /// home that was put back from a backup. What stood there before is kept beside it, with `.old` behind its name.
     ///
     /// - Parameter guardLibrary: As with ``create(at:fleet:host:port:listen:brokerUser:tls:guardLibrary:)``.
-    package mutating func configureBroker(guardLibrary: String?) throws {
+    /// - Returns: The devices that are to be enrolled again: the file of passwords was lost, and has those of people and of the
+    ///   controller alone now.
+    @discardableResult
+    package mutating func configureBroker(guardLibrary: String?) throws -> [DeviceID] {
         var home = self
+        var lost: [DeviceID] = []
         let library = try guardLibrary.map { try GuardLibrary(reading: $0) }
         try changing {
             try home.makeBrokerFolder()
+            if !brokerFolder.exists(Self.passwordName) {
+                try writePasswords()
+                lost = try devices().map(\.device)
+            }
             home.context.guardLibrary = try library.map(home.install)
             try home.writeBrokerConfiguration()
             try home.folder.write(home.context, to: "fleet.json")
         }
         self = home
+        return lost
+    }
+
+    private func writePasswords() throws {
+        var passwords = PasswordFile()
+        for user in try users() { try passwords.set(credentials(for: user)) }
+        try brokerFolder.write(Array(try access().text.utf8), to: "acl", owner: try brokerOwner())
+        try write(passwords)
+    }
+
+    private func access(without leaving: User? = nil) throws -> AccessFile {
+        AccessFile(fleet: context.fleet, users: try users().filter { $0 != leaving })
     }
 
     func writeBrokerConfiguration() throws {

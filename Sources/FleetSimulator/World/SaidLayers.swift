@@ -60,9 +60,14 @@ struct SaidLayers {
     }
 
     /// The document that decides a policy, its revision and its time; nil when none does.
-    func deciding(_ policy: Policy, of app: AppID) -> (source: Address, revision: Int64, issuedAt: Timestamp)? {
+    func deciding(
+        _ policy: Policy, of app: AppID
+    ) -> (source: Address, revision: Int64, same: ClosedRange<Int64>, issuedAt: Timestamp)? {
         guard let aspect = policy.aspect, let (address, document) = deciding(chain(of: app, aspect)) else { return nil }
-        return (address, document.revision.number, document.issuedAt)
+        let (revision, change) = (document.revision, document.change)
+        // Signed again within its epoch, it is what it was.
+        let first = change.epoch == revision.epoch ? change.number : revision.number
+        return (address, revision.number, first...revision.number, document.issuedAt)
     }
 
     /// Whether an older agent cannot read what the deciding document says about a policy; of data that leaves an app, that

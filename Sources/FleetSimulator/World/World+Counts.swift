@@ -27,7 +27,8 @@ struct Standing {
             let isAbout = hasReceived && report.attempt.revision == report.received
             outcomes.append(isAbout ? report.attempt.outcome : .pending)
             guard policy == .auth, said.retire(status.app) else { continue }
-            retirement = hasReceived && status.keys == .destroyed ? .confirmed : .outstanding
+            let hasFollowed = report.source == wanted?.source && wanted?.same.contains(report.received) == true
+            retirement = hasFollowed && status.keys == .destroyed ? .confirmed : .outstanding
         }
     }
 }
