@@ -14,7 +14,7 @@ final class LinkConnection: ChannelDuplexHandler {
     private let logger: Logger
     private let handler: LinkServer.Handler
     private let changed: (Change) -> Void
-    private let isRefusalDue: (AppID) -> Bool
+    private let isRefusalDue: (AppID?) -> Bool
     /// How often it is looked whether the process may still be its app.
     private let recheck: TimeAmount
     /// Of the process at the other end.
@@ -43,10 +43,10 @@ final class LinkConnection: ChannelDuplexHandler {
     /// How long a process has to say who it is.
     private static let patience = TimeAmount.seconds(10)
 
-    /// - Parameter isRefusalDue: Whether the refusal of an app is logged and passed on: asked once for each.
+    /// - Parameter isRefusalDue: Whether the refusal of an app, or of what is none, is logged and passed on: asked once for each.
     init(
         _ link: LinkID, user: uid_t?, access: LinkAccess, recheck: TimeAmount, logger: Logger,
-        handler: @escaping LinkServer.Handler, isRefusalDue: @escaping (AppID) -> Bool,
+        handler: @escaping LinkServer.Handler, isRefusalDue: @escaping (AppID?) -> Bool,
         changed: @escaping (Change) -> Void
     ) {
         self.link = link
@@ -206,11 +206,11 @@ final class LinkConnection: ChannelDuplexHandler {
     }
 
     private func refuse(
-        _ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext, isLogged: Bool = true
+        _ code: AgentFrame.Refusal, _ message: String, _ context: ChannelHandlerContext, isLogged: Bool? = nil
     ) {
         // It may quote what anybody on this machine has said.
         let text = Text.printable(message, limit: 500)
-        if isLogged {
+        if isLogged ?? isRefusalDue(nil) {
             logger.warning("refused a connection", metadata: ["code": "\(code.rawValue)", "reason": "\(text)"])
         }
         passOnAll()

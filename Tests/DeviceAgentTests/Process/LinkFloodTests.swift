@@ -227,5 +227,10 @@ struct LinkFloodTests {
         #expect(count(many, after: 60) == RefusedApps.maximumApps - 2)
         #expect(count([mail], after: 120) == 1)
         #expect(count(many, after: 120) == RefusedApps.maximumApps - 1)
+        let nobody = [AppID?](repeating: nil, count: 100)
+        func others(after seconds: Int) -> Int {
+            nobody.filter { refused.isDue($0, at: begin + .seconds(seconds)) }.count
+        }
+        #expect([0, 59, 60].map(others) == [20, 0, 20])
     }
 }
