@@ -41,20 +41,20 @@ extension FleetStore.Transaction {
         let isNew = device.judged == 0
         device.disk = presence.disk ?? known
         device.judged = max(device.judged, presence.boot)
-        try withdrawLeftKeys(on: device, present: Set(presence.apps.map(\.id)))
+        let named = Set(presence.apps.map(\.id))
+        try withdrawLeftKeys(on: device, present: named)
         let isOther = if let known, let disk = presence.disk { disk != known } else { false }
         guard isOther || presence.incarnation > 1 else { return [] }
         try run(
             "DELETE FROM left_keys WHERE device = ? AND incarnation < ? AND (removed_groups IS NULL OR disk = ?)",
             [device.name.text, presence.incarnation, Self.unknown])
         if isNew, let disk = presence.disk {
-            let apps = Set(presence.apps.map(\.id))
-            for app in try destroyedApps(of: device, in: fleet) where apps.contains(app) {
+            for app in try destroyedApps(of: device, in: fleet) where named.contains(app) {
                 _ = try leave(app, device.name, presence.incarnation, disk: disk, groups: nil, at: time)
             }
         }
         let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
-        let present = isOther || isFirst ? [] : Set(presence.apps.map(\.id))
+        let present = isOther || isFirst ? [] : named
         let undecided = try decide(device.name, presence.incarnation, staying: present)
         let before = isOther ? Int64.max : presence.incarnation
         guard try !apps(of: device, before: before).isEmpty else { return undecided }
