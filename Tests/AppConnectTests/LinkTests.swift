@@ -70,7 +70,7 @@ struct LinkTests {
             try peer.send(.keys(nil))
             peer.close()
             isGone.signal()
-            #expect(isLost.wait(timeout: .now() + 20) == .success)
+            #expect(isLost.wait(timeout: .now() + 120) == .success)
             #expect(throws: SecureFileError.self) { try appConnect.derivedAppKey(identifier: "database") }
         }
     }
@@ -185,7 +185,7 @@ struct LinkTests {
             let peer = try agent.ready()
             for _ in 0..<8_000 { _ = try appConnect.requestCopy() }
             appConnect.stop()
-            #expect(peer.isClosedByApp(within: .seconds(10)))
+            #expect(peer.isClosedByApp())
         }
     }
 
@@ -229,7 +229,7 @@ struct LinkTests {
                 return
             }
             try appConnect.retire()
-            DispatchQueue.global().async { appConnect.stop() }
+            Thread.detachNewThread { appConnect.stop() }
             while (try? appConnect.authState) != nil {}
             try peer.send(.welcome(agent: "scripted/1", device: DeviceID(unchecked: "till-0042"), kept: 0))
             #expect(try peer.next() == .retire(number: 1))
@@ -358,7 +358,7 @@ struct LinkTests {
             let peer = try agent.ready()
             try peer.send(config(1, "a"))
             #expect(try peer.next() == .delivered(1))
-            DispatchQueue.global().async {
+            Thread.detachNewThread {
                 DispatchQueue.concurrentPerform(iterations: 8) { thread in
                     for round in 0..<50 {
                         try? appConnect.configApplied(.error, message: "\(thread).\(round)")
@@ -386,7 +386,7 @@ struct LinkTests {
             let isOver = Flag()
             defer { isOver.set() }
             for _ in 0..<3 {
-                DispatchQueue.global().async {
+                Thread.detachNewThread {
                     while !isOver.isSet { _ = try? appConnect.requestCopy() }
                 }
             }

@@ -31,7 +31,7 @@ private final class Outcome<Value: Sendable>: Sendable {
     }
 
     func get() throws -> Value {
-        guard done.wait(timeout: .now() + 60) == .success, let result = result.withLock({ $0 }) else {
+        guard done.wait(timeout: .now() + 120) == .success, let result = result.withLock({ $0 }) else {
             throw TestFailure("nothing came of it")
         }
         return try result.get()

@@ -16,7 +16,7 @@ final class RecordingApp: ConfigDelegate, PrintPolicyDelegate, BlockedAttemptDel
 
     /// The next that it is told, in order.
     func next() throws -> String {
-        guard count.wait(timeout: .now() + 10) == .success else { throw TestFailure("nothing called: \(all)") }
+        guard count.wait(timeout: .now() + 120) == .success else { throw TestFailure("nothing called: \(all)") }
         return told.withLock { told in
             let index = told.firstIndex { !$0.hasPrefix("\u{2713}") } ?? 0
             let text = told[index]

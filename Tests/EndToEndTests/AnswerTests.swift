@@ -33,6 +33,10 @@ struct AnswerTests {
                 spec: {auth: {state: retired}}
                 """.utf8
             ).write(to: file)
+            try await fleet.fleetctl(["apply", "-f", file.path()])
+            try await until("till-1 has destroyed them") {
+                try await fleet.reported(app, on: "till-1")["keys"] == "destroyed"
+            }
             let waited = try await fleet.attempt(["apply", "-f", file.path(), "--wait=3s"])
             #expect(waited.status == 3, "\(waited.output)\(waited.errors)")
             let keys = "the keys of \(app): destroyed on"
@@ -46,7 +50,7 @@ struct AnswerTests {
             #expect(FileManager.default.fileExists(atPath: key(fleet, "till-2")))
 
             _ = try await fleet.startAgent("till-2")
-            let ended = try await fleet.attempt(["apply", "-f", file.path(), "--wait=20s"])
+            let ended = try await fleet.attempt(["apply", "-f", file.path(), "--wait=2m"])
             #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
             #expect(ended.output.hasSuffix("\n\(keys) 2 of 2 devices"), "\(ended.output)")
             for device in ["till-1", "till-2"] { #expect(!FileManager.default.fileExists(atPath: key(fleet, device))) }

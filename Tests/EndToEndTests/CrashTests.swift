@@ -40,7 +40,7 @@ struct CrashTests {
                 try await fleet.apply(app, "all", "{config: {round: \"\(round) b\"}}")
                 // Not by --wait, which does not wait for a device that is just offline.
                 let revision = try await revision(of: "config", fleet)
-                try await fleet.untilReported(app, on: "till-1", "config", within: .seconds(30)) {
+                try await fleet.untilReported(app, on: "till-1", "config") {
                     $0["applied"]?.integerValue == revision
                 }
                 let next = try await order(fleet)
@@ -62,7 +62,7 @@ struct CrashTests {
             try await fleet.enroll("till-1")
             _ = try await fleet.startAgent("till-1")
             _ = try await fleet.startApp(app, on: "till-1")
-            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {day: one}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: authorized}, config: {day: one}}", ["--wait=2m"])
             let copy = fleet.folder.appendingPathComponent("copy.db")
             let backedUp = try await run(
                 program(named: "fleet-controller"), ["backup", "--home", fleet.home.path, "--out", copy.path])
@@ -78,7 +78,7 @@ struct CrashTests {
                 }
             }
             controller = try await fleet.startController()
-            try await fleet.apply(app, "all", "{config: {day: two}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{config: {day: two}}", ["--wait=2m"])
             await controller.terminate()
             for name in databases {
                 let file = fleet.home.appendingPathComponent(name)
@@ -103,7 +103,7 @@ struct CrashTests {
             let history = try await fleet.json(["get", "history"])
             #expect(history.arrayValue?.contains { $0["new"]?["values"]?["day"] == "one" } == true)
             #expect(history.arrayValue?.contains { $0["new"]?["values"]?["day"] == "two" } == false)
-            try await fleet.apply(app, "all", "{config: {day: three}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{config: {day: three}}", ["--wait=2m"])
             try await fleet.untilReported(app, on: "till-1", "config") {
                 $0["attempt"]?["outcome"]?.stringValue == "applied"
             }
@@ -179,7 +179,7 @@ struct CrashTests {
 
     private func untilApplied(_ policy: String, on device: String, _ fleet: TestFleet) async throws {
         let revision = try await revision(of: policy, fleet)
-        try await fleet.untilReported(app, on: device, policy, within: .seconds(30)) {
+        try await fleet.untilReported(app, on: device, policy) {
             $0["applied"]?.integerValue == revision
         }
     }

@@ -57,11 +57,11 @@ struct ForeignTests {
             try await said.first("received", where: welcome)
             let registration = try await said.first("sent") { $0["frame"]?["type"] == "register" }
             #expect(registration["frame"]?["resume"]?["acknowledgements"]?.arrayValue?.count == 7)
-            try await fleet.apply(app, "device/till-1", "{config: {after: restart}}", ["--wait=20s"])
+            try await fleet.apply(app, "device/till-1", "{config: {after: restart}}", ["--wait=2m"])
             try await said.first("callback") { $0["value"]?["after"] == "restart" }
             #expect(said.all("ready").isEmpty, "one ready a launch")
 
-            try await fleet.apply(app, "all", "{auth: {state: retired, message: gone}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: retired, message: gone}}", ["--wait=2m"])
             try await said.first("callback") { $0["value"]?["state"] == "retired" }
             #expect(try await fleet.reported(app, on: "till-1")["keys"] == "destroyed")
 
@@ -100,7 +100,7 @@ struct ForeignTests {
                 }
             }
             // Deleting an override, leaving a group: back to what the layers below say.
-            try await fleet.fleetctl(["delete", app, "--target", "device/till-1", "--wait=20s"])
+            try await fleet.fleetctl(["delete", app, "--target", "device/till-1", "--wait=2m"])
             #expect(try await fleet.reported(app, on: "till-1")["auth"]?["message"] == "group/kiosk")
             try await fleet.fleetctl(["group", "set", "kiosk", "--remove", "till-1"])
             try await fleet.untilReported(app, on: "till-1", "auth") {
@@ -117,11 +117,11 @@ struct ForeignTests {
                 return said.all("stored").last?["number"] == sent["number"] && said.all("stored").last?["left"] == 0
             }
 
-            try await fleet.apply(app, "all", "{auth: {state: retired, message: gone}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: retired, message: gone}}", ["--wait=2m"])
             let retired = try await fleet.reported(app, on: "till-1")
             #expect(retired["auth"]?["state"] == "retired")
             #expect(retired["keys"] == "destroyed")
-            try await fleet.fleetctl(["delete", app, "--target", "all", "--wait=20s"])
+            try await fleet.fleetctl(["delete", app, "--target", "all", "--wait=2m"])
             #expect(
                 try await fleet.reported(app, on: "till-1")["auth"]?["state"] == "retired", "a tombstone ends nothing")
 
@@ -130,7 +130,7 @@ struct ForeignTests {
             try await published.first("presence") { $0["state"] == "offline" }
             let (_, again) = try await fleet.startForeignDevice("till-1")
             try await again.first("contact")
-            try await fleet.apply(app, "all", "{auth: {state: authorized, message: back}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: authorized, message: back}}", ["--wait=2m"])
             let back = try await fleet.reported(app, on: "till-1")
             #expect(back["boot"] == 2)
             #expect(back["keys"] == "present")
@@ -138,7 +138,7 @@ struct ForeignTests {
             // It comes back to a broker that was killed.
             await broker.killNow()
             broker = try await fleet.startBroker()
-            try await fleet.apply(app, "all", "{config: {after: crash}}", ["--wait=30s"])
+            try await fleet.apply(app, "all", "{config: {after: crash}}", ["--wait=2m"])
             let devices = try await fleet.json(["get", "devices"])
             #expect(devices.arrayValue?.first?["warnings"] == [])
 
@@ -169,7 +169,7 @@ struct ForeignTests {
             let (_, said) = try await fleet.startForeignDevice("till-1")
             try await said.first("contact")
             for value in ["old", "new"] {
-                try await fleet.apply(app, "all", "{config: {is: \(value)}}", ["--wait=20s"])
+                try await fleet.apply(app, "all", "{config: {is: \(value)}}", ["--wait=2m"])
             }
             try await until("both documents") { stolen.all("wire").count == 2 }
             await controller.terminate()
@@ -195,7 +195,7 @@ struct ForeignTests {
 
             // The controller puts right what it finds, the same text in another envelope included.
             _ = try await fleet.startController()
-            try await fleet.apply(app, "all", "{config: {is: newest}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{config: {is: newest}}", ["--wait=2m"])
             let status = try await fleet.reported(app, on: "till-1")
             let reasons = (status["refusals"]?.arrayValue ?? []).compactMap { $0["reason"]?.stringValue }
             #expect(reasons.count == 4, "\(reasons)")
@@ -208,7 +208,7 @@ struct ForeignTests {
     // MARK: Steps
 
     private func applyEverything(_ fleet: TestFleet, _ layer: String) async throws {
-        try await fleet.apply(app, layer, everything.replacing("%", with: layer), ["--wait=20s"])
+        try await fleet.apply(app, layer, everything.replacing("%", with: layer), ["--wait=2m"])
     }
 
     /// Every policy of the apps is counted as applied on one device, and nothing else is counted.

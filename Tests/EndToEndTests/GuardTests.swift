@@ -19,14 +19,14 @@ struct GuardTests {
             _ = try await fleet.startAgent("till-1")
             _ = try await fleet.startApp(app, on: "till-1")
             try await fleet.fleetctl(["group", "set", "kiosk", "--priority", "10", "--add", "till-1"])
-            try await fleet.apply(app, "group/kiosk", "{config: {round: first}}", ["--wait=20s"])
+            try await fleet.apply(app, "group/kiosk", "{config: {round: first}}", ["--wait=2m"])
 
             // One that has its messages still knows keys and groups again from delivering them; to one that was killed
             // and has lost all of them they are said again.
             for (isKilled, round) in [(false, "second"), (true, "third")] {
                 if isKilled { await broker.killNow() } else { await broker.terminate() }
                 broker = try await fleet.startBroker()
-                try await fleet.apply(app, "group/kiosk", "{config: {round: \(round)}}", ["--wait=30s"])
+                try await fleet.apply(app, "group/kiosk", "{config: {round: \(round)}}", ["--wait=2m"])
             }
             try await fleet.untilReported(app, on: "till-1", "config") {
                 $0["source"]?.stringValue == "\(prefix)/desired/group/kiosk/\(app)/config"
@@ -61,7 +61,7 @@ struct GuardTests {
             for device in ["till-1", "thief"] { try await fleet.enroll(device) }
             _ = try await fleet.startAgent("till-1")
             _ = try await fleet.startApp(app, on: "till-1")
-            try await fleet.apply(app, "all", "{config: {is: good}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{config: {is: good}}", ["--wait=2m"])
 
             // Nobody takes another's client id, and so nobody throws another off.
             let device = fleet.agentFolder("thief").appending(path: "credentials.json")
@@ -94,7 +94,7 @@ struct GuardTests {
             }
 
             _ = try await fleet.startController()
-            try await fleet.apply(app, "all", "{config: {is: better}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{config: {is: better}}", ["--wait=2m"])
             #expect(try await fleet.reported(app, on: "till-1")["refusals"] == [], "nothing of it reached the device")
         }
     }

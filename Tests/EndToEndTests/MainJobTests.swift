@@ -27,7 +27,7 @@ struct MainJobTests {
                                pasteboard: secureCopy, print: authorized, dragAndDrop: appConnectApps},
                          config: {layer: "\(layer)"}, secure-services: {passcode: {required: false}, autoLock: 5m},
                          log-level: {level: \(level)}}
-                        """, ["--wait=20s"])
+                        """, ["--wait=2m"])
                 }
                 let status = try await fleet.reported(app, on: "till-1")
                 #expect(status["auth"]?["message"]?.stringValue == layer)
@@ -42,7 +42,7 @@ struct MainJobTests {
             #expect(rows.arrayValue?.count == Policy.allCases.count)
             for row in rows.arrayValue ?? [] { #expect(row["counts"]?["applied"] == 1, "\(row.jsonText)") }
             // Deleting the overrides goes back to what the layers below say.
-            try await fleet.fleetctl(["delete", app, "--target", "device/till-1", "--wait=20s"])
+            try await fleet.fleetctl(["delete", app, "--target", "device/till-1", "--wait=2m"])
             #expect(try await fleet.reported(app, on: "till-1")["logLevel"]?.stringValue == "warning")
         }
     }
@@ -112,7 +112,7 @@ struct MainJobTests {
             // Nobody waits for who has not reported the app yet.
             try await fleet.untilReported(app, on: "till-1", "auth") { $0["received"]?.integerValue == 1 }
             // The app was killed, and hears of it when it starts.
-            try await fleet.apply(app, "all", "{auth: {state: retired}}", ["--wait=20s"])
+            try await fleet.apply(app, "all", "{auth: {state: retired}}", ["--wait=2m"])
             try await fleet.apply(app, "all", "{auth: {state: authorized}}")
             try await fleet.untilReported(app, on: "till-1", "auth") { $0["received"]?.integerValue == 3 }
             let later = try await answers(of: fleet, to: ["read \(path)", "write \(path) anew", "read \(path)"])

@@ -17,7 +17,7 @@ struct PasscodeTests {
                 app, "all",
                 """
                 {auth: {state: authorized}, secure-services: {passcode: {required: true, minLength: 6, classes: [digit],
-                 maxAttempts: 2, then: wipe}, autoLock: 3s}}
+                 maxAttempts: 2, then: wipe}, autoLock: 6s}}
                 """, [])
             let path = fleet.folder.appending(path: "report").path()
             let process = try await fleet.startApp(app, on: "till-1")
@@ -44,8 +44,8 @@ struct PasscodeTests {
             try await says("written", "file", path, by: "write \(path) takings")
             // Used for longer than the fleet lets it lie, then not any more.
             said.removeAll()
-            let end = ContinuousClock.now + .seconds(5)
-            try await until("the person has used it", within: .seconds(60)) {
+            let end = ContinuousClock.now + .seconds(8)
+            try await until("the person has used it") {
                 try process.send(line: "use")
                 return ContinuousClock.now >= end
             }

@@ -40,20 +40,20 @@ struct PasteboardTests {
             try await mail.say("copy account 4711", "copied") { $0["ok"] == true }
             try await notes.say("paste", "pasted") { $0["text"]?.stringValue == "account 4711" }
             // Whoever is authorized may read it; whoever is not any more has lost it.
-            try await fleet.apply("app.game", "all", "{auth: {state: unauthorized}}", ["--wait=20s"])
+            try await fleet.apply("app.game", "all", "{auth: {state: unauthorized}}", ["--wait=2m"])
             try await game.say("paste", "pasted") { $0["text"] == nil }
             try await game.say("copy from a game", "copied") { $0["ok"] == false }
             try await notes.say("drag app.mail", "request") { $0["allowed"] == true }
             try await notes.say("drag app.game", "request") { $0["allowed"] == false }
 
-            try await fleet.apply("app.mail", "all", "{auth: {state: retired}}", ["--wait=20s"])
+            try await fleet.apply("app.mail", "all", "{auth: {state: retired}}", ["--wait=2m"])
             try await notes.say("paste", "pasted") { $0["text"] == nil }
             try await notes.say("drag app.mail", "request") { $0["allowed"] == false }
 
-            try await fleet.apply("app.notes", "all", "{secure-services: {locked: true}}", ["--wait=20s"])
+            try await fleet.apply("app.notes", "all", "{secure-services: {locked: true}}", ["--wait=2m"])
             try await notes.say("copy secret", "error") { $0["code"]?.stringValue == "noKeys" }
             // What anybody may read, anybody does.
-            try await fleet.apply("app.game", "all", "{auth: {state: authorized}}", ["--wait=20s"])
+            try await fleet.apply("app.game", "all", "{auth: {state: authorized}}", ["--wait=2m"])
             try await game.say("copy a score", "copied") { $0["ok"] == true }
             try await notes.say("paste", "pasted") { $0["text"]?.stringValue == "a score" }
             let events = try await fleet.fleetctl(["get", "events", "--kind", "blocked"])
@@ -86,7 +86,7 @@ struct PasteboardTests {
                     #expect(!String(decoding: content, as: UTF8.self).contains("from"))
                 }
             }
-            try await fleet.apply("app.foreign", "all", "{auth: {state: unauthorized}}", ["--wait=20s"])
+            try await fleet.apply("app.foreign", "all", "{auth: {state: unauthorized}}", ["--wait=2m"])
             said.removeAll()
             try process.send(line: "paste")
             try await said.first("pasted") { $0["text"] == .null }

@@ -90,7 +90,7 @@ struct ServiceTests {
             let services = try [fleet.home.path, copy].map {
                 ControllerService(home: try FleetHome(opening: $0), logger: Fleet.logger)
             }
-            let message = try await within(.seconds(50), "one gives up") {
+            let message = try await within("one gives up") {
                 await withTaskGroup(of: String?.self) { tasks in
                     for service in services {
                         tasks.addTask {
@@ -131,7 +131,7 @@ struct ServiceTests {
             try FileManager.default.copyItem(atPath: backup, toPath: fleet.home.databasePath)
             let home = fleet.home
             let error = await #expect(throws: FleetControllerError.self) {
-                try await within(.seconds(20)) {
+                try await within {
                     try await ControllerService(home: home, logger: Fleet.logger).run()
                 }
             }

@@ -121,7 +121,7 @@ struct BenchTests {
             let driver = try FloorDriver(traffic, devices: devices)
             fixture.onEnd { await driver.end() }
             try await driver.connect(port: broker.port)
-            let greeted = try await within(.seconds(30), "every hello") {
+            let greeted = try await within("every hello") {
                 var topics: Set<String> = []
                 for try await message in client.messages {
                     topics.insert(message.topic)

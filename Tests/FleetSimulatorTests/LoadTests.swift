@@ -23,7 +23,7 @@ struct LoadTests {
             fixture.onEnd { await fleet.end() }
             try await LoadGroups(plan).set(in: home)
             await fleet.connect()
-            try await fleet.wait(for: "every app's ready", within: .seconds(20)) { $0.ready == 100 }
+            try await fleet.wait(for: "every app's ready", within: patience) { $0.ready == 100 }
             try await FleetCommands.Controller.reach(home, as: .operator(Name(unchecked: "admin"))) { controller in
                 for layer in [Layer.all, .group(LoadPlan.groupID(1))] {
                     for app in plan.appIDs {
@@ -57,12 +57,12 @@ struct LoadTests {
             let home = try await startFleet(fixture)
             var plan = LoadPlan()
             plan.devices = 10
-            plan.flapping.connected = .uniform(0.3...0.9)
+            plan.flapping.connected = .uniform(1...3)
             plan.flapping.offline = .constant(0.3)
             let fleet = try await LoadFleet(plan, home: home)
             fixture.onEnd { await fleet.end() }
             await fleet.connect()
-            try await fleet.wait(for: "every app's ready", within: .seconds(30)) { $0.ready == 10 }
+            try await fleet.wait(for: "every app's ready", within: patience) { $0.ready == 10 }
             try await FleetCommands.Controller.reach(home, as: .operator(Name(unchecked: "admin"))) { controller in
                 let app = LoadPlan.appID(1)
                 let change = ApplyRequest.Change(
@@ -73,7 +73,7 @@ struct LoadTests {
                     return rows.first { $0["policy"]?.stringValue == "config" }?["counts"]?["applied"] == 10
                 }
             }
-            let counters = try await fleet.wait(for: "cuts", within: .seconds(10)) { $0.cut >= 10 }
+            let counters = try await fleet.wait(for: "cuts", within: patience) { $0.cut >= 10 }
             #expect(counters.duplicated == 0)
             #expect(counters.reordered == 0)
             #expect(counters.errors == 0, "\(counters.lastError ?? "")")
@@ -91,7 +91,7 @@ struct LoadTests {
             fixture.onEnd { await fleet.end() }
             await fleet.connect()
             // All that will connect have begun to long before the first has reported.
-            let counters = try await fleet.wait(for: "the others", within: .seconds(20)) {
+            let counters = try await fleet.wait(for: "the others", within: patience) {
                 $0.reported > 0 && $0.reported == $0.connected
             }
             #expect((8...32).contains(counters.connected))

@@ -18,7 +18,7 @@ struct BackPressureTests {
             try await writer.connect()
             let total = 20_000
             let writers = 20
-            try await within(.seconds(120), "publishing") {
+            try await within("publishing") {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for index in 0..<writers {
                         group.addTask {
@@ -82,7 +82,7 @@ struct BackPressureTests {
             let broker = try await fixture.broker(["max_queued_messages 10"])
             let loop = try fixture.loop()
             let readers = try ["first", "second"].map { name in
-                try fixture.client(name, of: broker, on: loop, messageBuffer: 1) { $0.answerTimeout = .seconds(1) }
+                try fixture.client(name, of: broker, on: loop, messageBuffer: 1) { $0.answerTimeout = .seconds(3) }
             }
             for reader in readers {
                 try await reader.connect()
@@ -109,7 +109,7 @@ struct BackPressureTests {
                 let reading = Task { for await _ in messages {} }
                 fixture.onEnd { reading.cancel() }
                 await #expect(throws: MosquittoError.self) {
-                    try await within(.seconds(30), "the end of the connection") { try await dropped.value }
+                    try await within("the end of the connection") { try await dropped.value }
                 }
                 try await reach(reader, "the next connection") { $0 == .connected(number: 2) }
                 #expect(try await !reader.publish("x", to: "nowhere").isError)

@@ -34,7 +34,7 @@ struct LoopTests {
                 }
                 client.start()
             }
-            try await within(.seconds(60), "300 subscriptions") {
+            try await within("300 subscriptions") {
                 var seen = 0
                 for await _ in ready.stream {
                     seen += 1
@@ -72,9 +72,14 @@ struct LoopTests {
                 client.start()
             }
             let subscriptions = subscribed.stream
-            try await within(.seconds(20), "three subscriptions") { for await _ in subscriptions.prefix(3) {} }
+            try await within("three subscriptions") { for await _ in subscriptions.prefix(3) {} }
             let published = DispatchSemaphore(value: 0)
-            loop.execute { published.wait() }
+            await withCheckedContinuation { held in
+                loop.execute {
+                    held.resume()
+                    published.wait()
+                }
+            }
             do {
                 defer { published.signal() }
                 // The broker answers when it has written to all three.
@@ -92,7 +97,7 @@ struct LoopTests {
             let broker = try await fixture.broker()
             let client = try fixture.client("busy", of: broker, on: fixture.loop()) { $0.sendMaximum = 16 }
             try await client.connect()
-            let reasons = try await within(.seconds(60)) {
+            let reasons = try await within {
                 try await withThrowingTaskGroup(of: ReasonCode.self) { group in
                     for number in 0..<5000 { group.addTask { try await client.publish("x", to: "t/\(number)") } }
                     return try await group.reduce(into: []) { $0.append($1) }

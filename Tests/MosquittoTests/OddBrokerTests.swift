@@ -7,6 +7,7 @@ struct OddBrokerTests {
     private func clientOptions(for broker: RawBroker) -> ClientOptions {
         var options = ClientOptions(host: "127.0.0.1", port: broker.port, clientID: "trusting")
         options.keepAlive = .zero
+        options.connectTimeout = .seconds(120)
         options.backoff = Backoff(minimum: .milliseconds(20), maximum: .milliseconds(200))
         return options
     }
@@ -62,7 +63,7 @@ struct OddBrokerTests {
             fixture.onEnd { peer.close() }
             peer.send(RawBroker.accepted)
             try await connecting
-            let first = Task { try await within(.seconds(120)) { try await client.publish("x", to: "t") } }
+            let first = Task { try await within { try await client.publish("x", to: "t") } }
             try await until("it is under way") { client.unanswered == 1 }
             // Those of QoS 0 have numbers, too.
             for number in 2...65_535 {

@@ -141,12 +141,12 @@ struct ReconnectTests {
             let broker = try await fixture.broker()
             let client = try fixture.client("pinger", of: broker, on: fixture.loop()) { $0.keepAlive = .seconds(5) }
             try await client.connect()
-            try await until("a ping is answered", within: .seconds(15)) {
+            try await until("a ping is answered") {
                 broker.log.contains("Sending PINGRESP to pinger")
             }
             #expect(client.state == .connected(number: 1))
             broker.pause()
-            try await reach(client, "the loss noticed", within: .seconds(20)) {
+            try await reach(client, "the loss noticed") {
                 if case .waiting(_, let cause) = $0 { cause.code == .connectionLost } else { false }
             }
         }

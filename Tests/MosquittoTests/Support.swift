@@ -32,11 +32,10 @@ func options(
 
 /// Waits for a state.
 func reach(
-    _ client: MQTTClient, _ what: String, within timeout: Duration = .seconds(20),
-    _ match: @escaping @Sendable (ConnectionState) -> Bool
+    _ client: MQTTClient, _ what: String, _ match: @escaping @Sendable (ConnectionState) -> Bool
 ) async throws {
     let states = client.states
-    try await within(timeout, what) {
+    try await within(what) {
         for await state in states where match(state) { return }
         throw TestFailure("\(what): the states ended before, with \(client.state)")
     }
@@ -45,7 +44,7 @@ func reach(
 /// The first `count` messages.
 func collect(_ count: Int, from client: MQTTClient) async throws -> [Message] {
     let messages = client.messages
-    return try await within(.seconds(60), "\(count) messages") {
+    return try await within("\(count) messages") {
         var got: [Message] = []
         for await message in messages {
             got.append(message)

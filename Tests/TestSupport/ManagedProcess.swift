@@ -176,7 +176,7 @@ package final class ManagedProcess: Sendable {
 
     /// Asks it to end (SIGTERM), insists after `patience`, and waits.
     @discardableResult
-    package func terminate(patience: Duration = .seconds(10)) async -> Int32 {
+    package func terminate(patience: Duration = .seconds(60)) async -> Int32 {
         signal(SIGTERM)
         signal(SIGCONT)
         let insisting = Task {  // ended below

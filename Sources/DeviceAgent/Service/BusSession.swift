@@ -254,7 +254,7 @@ package final class BusSession: Sendable {
     }
 
     /// Leaves when the broker has answered all that was to be published; it says the will if it does not in time, or refuses
-    /// the presence, or if the agent has failed.
+    /// the presence, or if the agent has failed. Which of both is decided when this returns.
     package func close(hasFailed: Bool) async {
         if hasFailed { return client.close(.publishingWill) }
         await withCheckedContinuation { continuation in
@@ -265,7 +265,12 @@ package final class BusSession: Sendable {
                 state.flush(client)
             }
         }
-        loop.execute { [client, state] in client.close(state.canLeave ? .graceful : .publishingWill) }
+        await withCheckedContinuation { continuation in
+            loop.execute { [client, state] in
+                client.close(state.canLeave ? .graceful : .publishingWill)
+                continuation.resume()
+            }
+        }
     }
 }
 

@@ -61,19 +61,21 @@ struct AgentFolder {
     ///
     /// - Parameter obeysModes: Whether the modes of files count for it, as they do for everybody but root.
     func runToEnd(obeysModes: Bool = false) async throws -> (status: Int32, errors: String) {
-        let result = try await within(.seconds(30), "the agent's end") { [configuration] in
+        let result = try await within("the agent's end") { [configuration] in
             let (executable, arguments) = try command(
                 program(named: "fleet-agent"), ["run", "--config", configuration.path], obeysModes: obeysModes)
-            return try await run(program(named: "timeout"), ["-s", "KILL", "20", executable.path] + arguments)
+            return try await run(program(named: "timeout"), ["-s", "KILL", "120", executable.path] + arguments)
         }
         return (result.status, result.errors)
     }
 }
 
-/// An app's end of the link, line by line. Reads give up after ten seconds.
+/// An app's end of the link, line by line. Reads give up after two minutes.
 final class LinkClient: Sendable {
     private let descriptor: Int32
     private let buffer = Locked<[UInt8]>([])
+    /// The global queue's threads are those of all tasks.
+    private let queue = DispatchQueue(label: "link")
 
     init(_ path: String) throws {
         descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -86,7 +88,7 @@ final class LinkClient: Sendable {
             }
         }
         guard status == 0 else { throw TestFailure("no agent at \(path): errno \(errno)") }
-        var timeout = timeval(tv_sec: 15, tv_usec: 0)
+        var timeout = timeval(tv_sec: 120, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     }
 
@@ -111,7 +113,7 @@ final class LinkClient: Sendable {
     /// The next frame; nil when the agent has closed the connection.
     func next() async throws -> AgentFrame? {
         try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(with: Result { try self.read() }) }
+            queue.async { continuation.resume(with: Result { try self.read() }) }
         }
     }
 

@@ -28,7 +28,7 @@ struct BusSessionTests {
             try await until("it is connected") { connections.withLock { $0.count } == 1 }
             await broker.kill()
             try await broker.start()
-            try await until("it is connected again", within: .seconds(60)) { connections.withLock { $0.count } >= 2 }
+            try await until("it is connected again") { connections.withLock { $0.count } >= 2 }
             let controller = try await StubController(fixture, fleet: fleet, broker: broker)
             let names = connections.withLock { $0 }
             let device = configuration.enrollment.device
@@ -76,7 +76,7 @@ struct BusSessionTests {
     }
 
     private func hear(_ count: Int, by reader: MQTTClient) async throws -> [[UInt8]] {
-        try await within(.seconds(20), "\(count) messages") {
+        try await within("\(count) messages") {
             var heard: [[UInt8]] = []
             for await message in reader.messages {
                 heard.append(message.payload)
@@ -134,7 +134,7 @@ struct BusSessionTests {
             await bus.close(hasFailed: false)
             broker.resume()
             // What the broker had not read yet may be lost with the connection.
-            let will = try await within(.seconds(20), "the will") {
+            let will = try await within("the will") {
                 for await message in reader.messages where message.payload != [1] { return message.payload }
                 return []
             }

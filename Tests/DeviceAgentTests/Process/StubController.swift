@@ -86,7 +86,7 @@ final class StubController: Sendable {
     @discardableResult
     func status(_ app: AppID, _ what: String, _ match: (Status) -> Bool) async throws -> Status {
         var found: Status?
-        try await until(what, within: .seconds(40)) {
+        try await until(what) {
             found = heard.withLock { $0.statuses }.last { $0.app == app }
             return found.map(match) ?? false
         }

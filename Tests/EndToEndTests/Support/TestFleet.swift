@@ -104,7 +104,8 @@ final class TestFleet: Sendable {
         try JSONValue(json: Array(try await fleetctl(arguments + ["-o", "json"]).utf8), limit: .max)
     }
 
-    /// Applies a policy for one app and target; `spec` is YAML in flow style.
+    /// Applies a policy for one app and target; `spec` is YAML in flow style. Once more while nobody serves, as behind a
+    /// broker that has just been started.
     func apply(_ app: String, _ target: String, _ spec: String, _ arguments: [String] = []) async throws {
         let document = """
             apiVersion: fleetbus/v1
@@ -112,7 +113,11 @@ final class TestFleet: Sendable {
             metadata: {app: \(app), target: \(target)}
             spec: \(spec)
             """
-        try await fleetctl(["apply", "-f", "-"] + arguments, input: document)
+        try await until("a controller serves") {
+            let result = try await attempt(["apply", "-f", "-"] + arguments, input: document)
+            guard result.status != 0, result.status != 4 else { return result.status == 0 }
+            throw TestFailure("a policy was not applied (\(result.status)):\n\(result.output)\n\(result.errors)")
+        }
     }
 
     /// The status documents of one app on one device, as `get apps` shows them.
@@ -128,10 +133,10 @@ final class TestFleet: Sendable {
 
     /// Waits until `policy` of an app on a device says what `condition` asks for.
     func untilReported(
-        _ app: String, on device: String, _ policy: String, within timeout: Duration = .seconds(20),
+        _ app: String, on device: String, _ policy: String,
         _ condition: @escaping @Sendable (JSONValue) -> Bool
     ) async throws {
-        try await until("\(policy) of \(app) on \(device)", within: timeout) {
+        try await until("\(policy) of \(app) on \(device)") {
             guard let status = try? await self.reported(app, on: device), let report = status["policies"]?[policy]
             else { return false }
             return condition(report)

@@ -22,12 +22,11 @@ final class Transcript: Sendable {
     /// Waits until a document of this kind is there that `condition` holds for.
     @discardableResult
     func first(
-        _ kind: String, within timeout: Duration = .seconds(20),
-        where condition: @escaping @Sendable (JSONValue) -> Bool = { _ in true }
+        _ kind: String, where condition: @escaping @Sendable (JSONValue) -> Bool = { _ in true }
     ) async throws -> JSONValue {
         var found: JSONValue?
         do {
-            try await until(kind, within: timeout) {
+            try await until(kind) {
                 found = self.all(kind).first(where: condition)
                 return found != nil
             }

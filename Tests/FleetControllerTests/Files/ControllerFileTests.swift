@@ -33,7 +33,7 @@ struct ControllerFileTests {
     private func expectRefusal(_ home: FleetHome, _ words: [String], obeysModes: Bool = false) async throws {
         let (executable, arguments) = try command(
             program(named: "fleet-controller"), ["run", "--home", home.path], obeysModes: obeysModes)
-        let result = try await run(program(named: "timeout"), ["-s", "KILL", "20", executable.path] + arguments)
+        let result = try await run(program(named: "timeout"), ["-s", "KILL", "120", executable.path] + arguments)
         #expect(result.status == 1, "\(result.errors)")
         #expect(
             result.errors.hasPrefix("Error: ") && result.errors.split(separator: "\n").count == 1, "\(result.errors)")

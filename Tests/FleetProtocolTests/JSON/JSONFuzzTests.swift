@@ -28,7 +28,8 @@ struct JSONFuzzTests {
         return bytes
     }
 
-    @Test("no mutated document traps a reader, and what is read can be written and read again", .timeLimit(.minutes(2)))
+    @Test(
+        "no mutated document traps a reader, and what is read can be written and read again", .timeLimit(.minutes(10)))
     func mutations() throws {
         let seed = UInt64.random(in: .min ... .max)
         print("mutations with seed \(seed)")
