@@ -279,8 +279,8 @@ struct LayerTests {
 
     @Test(
         "until a looser document is certain, the list of authorized apps before it loses who is none any more",
-        arguments: [(false, false), (true, false), (true, true)])
-    func keptAppConnectApps(isInItsPlace: Bool, isRestarted: Bool) throws {
+        arguments: [(false, false), (true, false), (true, true)], [DLP.Opening.authorized, .whitelist([mail, notes])])
+    func keptAppConnectApps(place: (isSame: Bool, isRestarted: Bool), target: DLP.Opening) throws {
         var device = try TestDevice()
         try device.connect()
         var dlp = DLP()
@@ -293,10 +293,10 @@ struct LayerTests {
         try device.disconnect()
         device.isControllerThere = false
         try device.connect()
-        dlp.openIn = .authorized
-        let layer = isInItsPlace ? Layer.all : .device(device.device)
+        dlp.openIn = target
+        let layer = place.isSame ? Layer.all : .device(device.device)
         try device.apply(layer, mail, .dlp, .aspect(DesiredValue(.dlp(dlp))))
-        if isRestarted {
+        if place.isRestarted {
             try device.restart()
             try device.connect()
         }

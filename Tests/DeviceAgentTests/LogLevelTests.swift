@@ -218,6 +218,45 @@ struct LogLevelTests {
         #expect(try device.status(mail).logLevel == .debug)
     }
 
+    @Test("what is said no more below a level that has ended loosens nothing before that is certain")
+    func vanishedBelow() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let membership = Address.membership(device.device)
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug)))
+        try device.apply(.group(kiosk), mail, .logLevel, .level(LogLevelWish(level: .warning)))
+        let own = Layer.device(device.device)
+        try device.apply(own, mail, .logLevel, .level(LogLevelWish(level: .info, duration: 60)))
+        try device.wait(60)
+        #expect(try device.status(mail).logLevel == .warning)
+        try device.disconnect()
+        device.isControllerThere = false
+        try device.connect()
+        try device.apply(.group(kiosk), mail, .logLevel, .tombstone)
+        #expect(try device.status(mail).logLevel == .warning)
+        device.isControllerThere = true
+        try device.disconnect()
+        try device.connect()
+        #expect(try device.status(mail).logLevel == .debug)
+        #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
+    }
+
+    @Test("a level whose code was typed comes back by policy, and nobody is said to have typed it again")
+    func typedOnce() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let link = try device.launch(mail)
+        try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .debug, code: rightCode)))
+        try device.handle(.frame(link, .code(mail, "2468")))
+        let own = Layer.device(device.device)
+        try device.apply(own, mail, .logLevel, .level(LogLevelWish(level: .info)))
+        try device.apply(own, mail, .logLevel, .tombstone)
+        #expect(try device.status(mail).logLevel == .debug)
+        #expect(whys(device) == [.codeEntered, .policy, .policy])
+    }
+
     @Test("whoever types the code of a level has it at once, also before it is certain that the level still stands")
     func typedEarly() throws {
         let code = rightCode
@@ -262,6 +301,13 @@ struct LogLevelTests {
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .applied)
     }
 
+    private func whys(_ device: TestDevice) -> [LogLevelChange.Why] {
+        device.core.state.events.compactMap { event in
+            guard case .logLevel(let change) = event.body else { return nil }
+            return change.why
+        }
+    }
+
     @Test("a change of another layer is told as policy, though the deciding document has expired")
     func why() throws {
         var device = try TestDevice()
@@ -270,11 +316,7 @@ struct LogLevelTests {
         try device.apply(.device(device.device), mail, .logLevel, .level(LogLevelWish(level: .debug, duration: 60)))
         try device.wait(60)
         try device.apply(.all, mail, .logLevel, .level(LogLevelWish(level: .info)))
-        let why = device.core.state.events.compactMap { event -> LogLevelChange.Why? in
-            guard case .logLevel(let change) = event.body else { return nil }
-            return change.why
-        }
-        #expect(why == [.policy, .expired, .policy])
+        #expect(whys(device) == [.policy, .expired, .policy])
         #expect(try device.status(mail)[.logLevel].attempt.outcome == .expired)
     }
 

@@ -273,6 +273,36 @@ struct PasscodeTests {
         #expect(try device.status(mail).secureServices == .unavailable)
     }
 
+    @Test("it goes on for an app that its policy locks for a while")
+    func autoLockOfLocked() throws {
+        var (device, _) = try device { $0.autoLock = 60 }
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        let own = Layer.device(device.device)
+        var locked = SecureServicesValue()
+        locked.isLocked = true
+        try device.apply(own, mail, .secureServices, .aspect(DesiredValue(.secureServices(locked))))
+        try device.wait(3_600)
+        try device.apply(own, mail, .secureServices, .tombstone)
+        #expect(try device.status(mail).secureServices == .unavailable)
+        #expect(try device.ask(.enter("2468")) == PasscodeResult(.done))
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
+    @Test("of an app that comes back from its own retirement and is asked nothing, a later one counts anew")
+    func laterAutoLockOfRetired() throws {
+        var (device, link) = try device { $0.autoLock = 60 }
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.handle(.frame(link, .retire(number: 1)))
+        try device.answer(link)
+        try device.ask(mail)
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        try device.answer(link)
+        #expect(try device.status(mail).secureServices == .available)
+        try device.wait(3_600)
+        try device.ask(mail) { $0.autoLock = 60 }
+        #expect(try device.status(mail).secureServices == .available)
+    }
+
     @Test("it counts for each app from when its own policy says it, also where another app had a long one before")
     func laterAutoLockOfAnother() throws {
         var (device, link) = try device { $0.autoLock = 3_600 }
@@ -355,6 +385,25 @@ struct PasscodeTests {
         #expect(try device.status(mail).authReason == .selfRetired)
         #expect(device.core.state.passcode.hash != nil)
         try device.ask(mail) { $0.passcode?.isRequired = false }
+        #expect(device.core.state.passcode.hash == nil)
+    }
+
+    @Test("an app that is only locked makes nobody forget the passcode that another layer asks for")
+    func keptForLocked() throws {
+        var (device, _) = try device()
+        #expect(try device.ask(.set(new: "2468", current: nil)) == PasscodeResult(.done))
+        try device.launch(notes)
+        try device.ask(notes) { $0.passcode?.isRequired = false }
+        let own = Layer.device(device.device)
+        var locked = SecureServicesValue()
+        locked.isLocked = true
+        try device.apply(own, mail, .secureServices, .aspect(DesiredValue(.secureServices(locked))))
+        #expect(device.core.state.passcode.hash != nil)
+        try device.apply(own, mail, .secureServices, .tombstone)
+        #expect(try device.ask(.set(new: "1357", current: nil)) == PasscodeResult(.alreadySet))
+        // To lock it, and to say that none is required, forgets it.
+        locked.passcode = .init(isRequired: false)
+        try device.apply(own, mail, .secureServices, .aspect(DesiredValue(.secureServices(locked))))
         #expect(device.core.state.passcode.hash == nil)
     }
 

@@ -7,9 +7,7 @@ extension DeviceCore {
         var decision: Decision
         /// When the level in force ends.
         var until: Timestamp?
-        /// Whether the level in force needed a code.
-        var isByCode = false
-        /// Whether that was the deciding document's, and is typed now. Whoever types a code has it from somebody who has
+        /// Whether the level in force needed a code, and one is typed now. Whoever types a code has it from somebody who has
         /// confirmed the level.
         var isTyped = false
         /// The first document that waits for its code, and the code.
@@ -17,8 +15,8 @@ extension DeviceCore {
     }
 
     /// A log level lasts as long as its document says, waits for its code, and falls back to the next layer by itself.
-    mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], _ isCertain: Bool, at now: Now) {
-        let clocks = clocks(of: app, documents, isCertain: isCertain, at: now)
+    mutating func settleLogLevel(_ app: inout AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now) {
+        let clocks = clocks(of: app, documents, mayLoosen: mayLoosen, at: now)
         var isEnding = documents.contains { document in
             guard !app.isSelfRetired, let old = app.levelClocks[document.address], let new = clocks[document.address]
             else { return false }
@@ -34,11 +32,10 @@ extension DeviceCore {
         var next = levelDecision(app, documents, at: now)
         if isSettled(app, .logLevel, next.decision) { return }
         let current = app[.logLevel]
-        // Of what was in force before an app retired itself nothing is.
-        let isSameDocument =
-            next.decision.source == current.decidedBy && next.decision.revision == current.received
-            && current.problem != Self.selfRetired
-        if !isCertain, !app.isSelfRetired, !isSameDocument {
+        // Of what the deciding document says a time may end; what stands below it may be gone without anybody's confirmation.
+        let isSameDocument = next.decision.source == current.decidedBy && next.decision.revision == current.received
+        let isKnown = isSameDocument && (isEnding || next.decision.value == current.value)
+        if !mayLoosen, !isKnown {
             if isOver {
                 next = LevelDecision(decision: Decision(expired: current))
                 isEnding = true
@@ -49,7 +46,7 @@ extension DeviceCore {
         enforce(next.decision, for: .logLevel, &app, at: now)
         guard app.logLevel != before else { return }
         keepLevelChange(
-            of: app.id, from: before, to: app.logLevel, isEnding ? .expired : next.isByCode ? .codeEntered : .policy,
+            of: app.id, from: before, to: app.logLevel, isEnding ? .expired : next.isTyped ? .codeEntered : .policy,
             until: next.until, at: now)
     }
 
@@ -70,7 +67,7 @@ extension DeviceCore {
     /// When each document's time began, and what it says; kept while its `change` is the same, also while the device is out of
     /// the group that it speaks to.
     private func clocks(
-        of app: AppRecord, _ documents: [KeptDocument], isCertain: Bool, at now: Now
+        of app: AppRecord, _ documents: [KeptDocument], mayLoosen: Bool, at now: Now
     ) -> [Address: AppRecord.LevelClock] {
         guard !documents.isEmpty || !app.levelClocks.isEmpty else { return [:] }
         var clocks = app.levelClocks.filter { !tombstones.contains($0.key) }
@@ -93,7 +90,7 @@ extension DeviceCore {
                     // What does not decide would take over later, as it is, from what is stricter still.
                     let isStricter = index == 0 && own.level < app.logLevel || own.isWithin(clock.said)
                     let isTyped = clock.isCodeAccepted && batch.typedApps.contains(app.id)
-                    if isCertain || isTyped || isStricter { clock.said = own }
+                    if mayLoosen || isTyped || isStricter { clock.said = own }
                 } else if clock.said?.level.isSensitive == true {
                     clock.said = nil
                 }
@@ -131,8 +128,8 @@ extension DeviceCore {
             if let code { result.awaiting = result.awaiting ?? (document.address, code) }
             guard let said = clock.said else { continue }
             result.decision.value = .logLevel(said.level)
-            result.isByCode = clock.isCodeAccepted && wish?.neededCode != nil
-            result.isTyped = result.isByCode && index == 0 && batch.typedApps.contains(app.id)
+            result.isTyped =
+                clock.isCodeAccepted && wish?.neededCode != nil && batch.typedApps.contains(app.id)
             let left = said.end.map {
                 Timestamp(milliseconds: now.wall.milliseconds + $0 - state.running.total)
             }

@@ -45,7 +45,8 @@ struct PasscodeEntry: Sendable {
     var usedAt: Int64 = 0
     /// Apps that have locked because nobody used one: for them the passcode has to be entered again.
     var idle: Set<AppID> = []
-    /// Since when apps lock by themselves, by the running time, that have retired themselves and are asked nothing meanwhile.
+    /// Since when apps lock by themselves, by the running time, that have retired themselves or are locked, and are asked nothing
+    /// meanwhile.
     var sinceBefore: [AppID: Int64] = [:]
     /// The running time before which no entry is looked at.
     var waitsUntil: Int64 = 0
@@ -189,13 +190,14 @@ extension DeviceCore {
         state.apps.values.compactMap { $0.asksForPasscode ? $0.secureServices.passcode : nil }
     }
 
-    /// Whether an app asks for none only because it has retired itself.
-    private func willAskAgain(_ app: AppRecord) -> Bool {
-        guard app.isSelfRetired, let said = layers.wishes(for: app.id)[.secureServices].first?.value else {
-            return false
+    /// Whether the first document that speaks of a passcode requires one, also where the app asks for none now: it may have
+    /// retired itself, or another document may only lock it.
+    private func isPasscodeRequired(by documents: [KeptDocument]) -> Bool {
+        for document in documents {
+            guard case .secureServices(let value)? = document.value?.content else { return true }
+            if let passcode = value.passcode { return passcode.isRequired }
         }
-        guard case .secureServices(let value) = said.content else { return true }
-        return value.passcode?.isRequired == true
+        return false
     }
 
     /// What a passcode lacks of all that apps ask of it.
@@ -233,9 +235,9 @@ extension DeviceCore {
     mutating func noteAutoLock(of app: AppRecord) {
         let after = app.asksForPasscode ? app.secureServices.autoLock : nil
         let known = autoLocks[app.id]
-        guard known?.after != after else { return }
         let since = known?.since ?? passcodeEntry.sinceBefore[app.id]
-        passcodeEntry.sinceBefore[app.id] = app.isSelfRetired ? since : nil
+        passcodeEntry.sinceBefore[app.id] = after == nil && (app.isSelfRetired || app.isLocked) ? since : nil
+        guard known?.after != after else { return }
         autoLocks[app.id] = after.map { AutoLock(after: $0, since: since ?? state.running.total) }
         for id in processes.keys { batch.settledApps.insert(id) }
     }
@@ -262,7 +264,8 @@ extension DeviceCore {
     mutating func forgetPasscode() {
         guard state.passcode.hash != nil, requirements.isEmpty,
             state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false }),
-            state.apps.keys.allSatisfy(isCertain), !state.apps.values.contains(where: willAskAgain)
+            state.apps.keys.allSatisfy(isCertain),
+            !state.apps.keys.contains(where: { isPasscodeRequired(by: layers.wishes(for: $0)[.secureServices]) })
         else { return }
         state.passcode = PasscodeRecord()
         batch.changes.append(.passcode(state.passcode))

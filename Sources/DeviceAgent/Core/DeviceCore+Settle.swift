@@ -88,7 +88,7 @@ extension DeviceCore {
             if !isTaken { takeKept(policy, &app, at: now) }
         }
         if aspect == nil || aspect == .logLevel {
-            settleLogLevel(&app, wishes[.logLevel], isCertain, at: now)
+            settleLogLevel(&app, wishes[.logLevel], mayLoosen: mayLoosen, at: now)
         }
         releaseUnaskedPasscodeLock(&app, isCertain)
         noteAutoLock(of: app)
@@ -118,11 +118,16 @@ extension DeviceCore {
         // Most settling finds all as it was: then nothing is touched, so that nothing is copied either.
         if isSettled(app, policy, decision) { return true }
         guard
-            mayLoosen || decision.value == app[policy].value && decision.source == app[policy].decidedBy
-                || decision.value.isTightening(of: app[policy].value)
+            mayLoosen || isSame(decision, as: app[policy]) || decision.value.isTightening(of: app[policy].value)
         else { return false }
         enforce(decision, for: policy, &app, at: now)
         return true
+    }
+
+    /// Whether it changes nothing, now and later: a list that is spelled out follows nobody's authorization any more.
+    private func isSame(_ decision: Decision, as current: PolicyRecord) -> Bool {
+        decision.value == current.value && decision.source == current.decidedBy
+            && (decision.namesAuthorized || !current.namesAuthorized)
     }
 
     /// What stays in force until it is certain what replaces it says less as well when an app that it names loses its

@@ -9,7 +9,7 @@ struct PasscodeWatch {
     private(set) var usedSurelyAt: Int64 = 0
     /// Since when each app locks by itself, by the running time, and whether that is certain.
     private(set) var locksSince: [AppID: (at: Int64, isCertain: Bool)] = [:]
-    /// The same of those that have retired themselves, and go on with it when they come back.
+    /// The same of those that have retired themselves, or are locked and asked nothing, and go on with it when they come back.
     private var lockedSince: [AppID: (at: Int64, isCertain: Bool)] = [:]
     /// No entry is looked at before.
     private(set) var waitsUntil: Int64 = 0
@@ -59,15 +59,17 @@ struct PasscodeWatch {
 
     /// Apps that lock by themselves, and those whose policy may have said so anew in this moment.
     mutating func lock(
-        _ apps: [(id: AppID, isNew: Bool)], selfRetired: Set<AppID>, at running: Int64, isCertain: Bool
+        _ apps: [(id: AppID, isNew: Bool)], paused: Set<AppID>, at running: Int64, isCertain: Bool
     ) {
         let before = locksSince
         locksSince = Dictionary(
             uniqueKeysWithValues: apps.map { app in
-                let known = lockedSince[app.id] ?? (app.isNew ? nil : before[app.id])
-                return (app.id, known ?? (running, isCertain))
+                let known = lockedSince[app.id].map { ($0.isCertain ? $0.at : running, $0.isCertain) }
+                return (app.id, known ?? (app.isNew ? nil : before[app.id]) ?? (running, isCertain))
             })
-        lockedSince = lockedSince.merging(before) { $1 }.filter { selfRetired.contains($0.key) }
+        // In a moment in which more happens it may have been asked for something else in between.
+        lockedSince = lockedSince.merging(before) { $1 }.filter { paused.contains($0.key) }
+            .mapValues { ($0.at, $0.isCertain && isCertain) }
     }
 
     /// How long an app that locks by itself has had nobody who uses it, in milliseconds: at least, or at most.
@@ -155,6 +157,10 @@ extension Machine {
         if !core.state.apps.values.contains(where: { $0.secureServices.passcode?.isRequired == false }) {
             world.fail(.passcodes, "\(name): the passcode is forgotten, and no document says so")
         }
+        let said = SaidLayers(held: core.signedDocuments, by: id, in: core.state.groups)
+        if let app = core.state.apps.keys.first(where: said.requirePasscode) {
+            world.fail(.passcodes, "\(name): the passcode is forgotten, and the layers of \(app) ask for it")
+        }
         if let app = core.state.apps.keys.first(where: { !watch.bus.isCertain($0) }) {
             world.fail(.barrier, "\(name): the passcode is forgotten, and what is said of \(app) is not certain")
         }
@@ -169,8 +175,10 @@ extension Machine {
             let isNew = watch.records[app.id]?.locksItself != true
             return (id: app.id, isNew: isNew || events.count > 1 && wasDocumentTaken(app.id, core))
         }
-        let selfRetired = core.state.apps.values.filter { $0.latch?.reason == .selfRetired }.map(\.id)
-        watch.passcode.lock(locking, selfRetired: Set(selfRetired), at: running, isCertain: events.count == 1)
+        let paused = core.state.apps.values.filter {
+            !$0.locksItself && ($0.latch?.reason == .selfRetired || $0.isLocked)
+        }
+        watch.passcode.lock(locking, paused: Set(paused.map(\.id)), at: running, isCertain: events.count == 1)
         let idle = watch.passcode.locksSince.filter { app, _ in
             let after = core.state.apps[app]?.secureServices.autoLock ?? 0
             return watch.passcode.longestIdleTime(of: app, at: running) >= after * 1_000

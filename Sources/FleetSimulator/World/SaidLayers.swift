@@ -88,6 +88,17 @@ struct SaidLayers {
         }
     }
 
+    /// Whether the first layer that speaks of a passcode requires one.
+    func requirePasscode(for app: AppID) -> Bool {
+        for (address, document) in chain(of: app, .secureServices) {
+            guard !unknown.contains(address), case .aspect(let value) = document.value,
+                case .secureServices(let services) = value.content
+            else { return true }
+            if let passcode = services.passcode { return passcode.isRequired }
+        }
+        return false
+    }
+
     private func chain(of app: AppID, _ aspect: Aspect) -> [(Address, Document)] {
         let layers: [Layer] = [.device(device)] + groups.map { .group($0) } + [.all]
         return layers.compactMap { layer in
