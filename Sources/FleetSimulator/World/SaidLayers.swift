@@ -111,14 +111,16 @@ struct SaidLayers {
         chain.first { isRetired($0.1.value) } ?? chain.first
     }
 
-    /// The value that a policy must have (nil where time decides it), the deciding document and its revision.
+    /// The value that a policy must have (nil where time decides it, or what was there before), the deciding document and its
+    /// revision. What a latched app had goes with its documents, and with its own retirement.
     func wish(
         _ policy: Policy, of record: AppRecord, _ authorized: [AppID], at wall: Timestamp
     ) -> (PolicyValue?, Address?, Int64) {
         guard let aspect = policy.aspect else { return (.expectedDefault(of: policy), nil, 0) }
         let found = chain(of: record.id, aspect)
         guard let (address, document) = deciding(found) else {
-            return (record.latch == nil ? .expectedDefault(of: policy) : nil, nil, 0)
+            if policy == .auth, let latch = record.latch { return (.auth(.retired, message: latch.message), nil, 0) }
+            return (.expectedDefault(of: policy), nil, 0)
         }
         let source: (Address?, Int64) = (address, document.revision.number)
         if policy == .logLevel { return (level(found.map(\.1.value), of: record, at: wall), source.0, source.1) }
@@ -133,7 +135,7 @@ struct SaidLayers {
                 source.0, source.1
             )
         }
-        if record.latch?.reason == .selfRetired { return (nil, source.0, source.1) }
+        if record.latch?.reason == .selfRetired { return (.expectedDefault(of: policy), source.0, source.1) }
         return (value(policy, desired, authorized), source.0, source.1)
     }
 
