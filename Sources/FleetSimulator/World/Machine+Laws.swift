@@ -42,7 +42,7 @@ extension Machine {
             for case .document(let address, let wire?) in changes { watch.noteAuthorization(address, wire) }
             for case .app(let app) in changes {
                 checkTold(app, in: changes)
-                check(app, isRetiring: retiring.contains(app.id))
+                check(app, in: changes, isRetiring: retiring.contains(app.id))
             }
             if changes.contains(where: { if case .app = $0 { true } else { false } }) { checkWhitelists(core) }
         }
@@ -302,7 +302,7 @@ extension Machine {
     }
 
     /// `isRetiring`: it has just retired itself; a later retirement may have taken the place of its own in this moment.
-    private func check(_ app: AppRecord, isRetiring: Bool) {
+    private func check(_ app: AppRecord, in changes: [StoreChange], isRetiring: Bool) {
         let id = app.id
         if app.managed == .unmanaged, watch.records[id]?.managed != .unmanaged, !watch.bus.isCertain(id), !wasPutBack {
             world.fail(.barrier, "\(name)/\(id): unmanaged before barrier and hello")
@@ -317,7 +317,7 @@ extension Machine {
         if !isRetiring { checkApplied(app, was: old) }
         visit(old, app)
         checkOutOfContact(app, was: old)
-        if watch.isAlone { checkUnreadable(app, was: old) }
+        if watch.isAlone { checkUnreadable(app, was: old, in: changes) }
         checkSelfRetired(app)
         checkMove(app, was: old)
         checkLatch(app, was: old)

@@ -119,6 +119,31 @@ extension Machine {
         }
     }
 
+    /// A level that nobody understands leaves the present one as it is, when it comes, but for one whose time may be over. How
+    /// long that has been there is not known of a disk that was put back; and with the last document of a controller's earlier
+    /// epoch more becomes certain than what has come.
+    func checkUnreadableLevel(_ app: AppRecord, was old: AppRecord, in changes: [StoreChange]) {
+        let (before, now) = (old[.logLevel], app[.logLevel])
+        guard before.attempt.outcome == .applied, now.attempt.outcome == .rejected, app.logLevel != old.logLevel,
+            app.latch?.reason != .selfRetired, let source = now.source, isLasting(old), !wasPutBack,
+            !world.controller.wasPutBack,
+            changes.contains(where: { if case .document(source, .some) = $0 { true } else { false } })
+        else { return }
+        world.fail(
+            .barrier,
+            "\(name)/\(app.id): the level of \(now.received) cannot be read, and it went from \(old.logLevel) to"
+                + " \(app.logLevel)")
+    }
+
+    /// Whether the time of the level that is applied is certainly not over.
+    private func isLasting(_ app: AppRecord) -> Bool {
+        guard app[.logLevel].source != nil else { return true }
+        guard let (key, document) = decidingLevel(of: app) else { return false }
+        if let end = document.wish.notAfter, clock.wall > end { return false }
+        guard let duration = document.wish.duration else { return true }
+        return watch.levelTimes.most(key, at: runningTime).map { $0 < duration * 1_000 - 100 } ?? false
+    }
+
     private func decidingLevel(of app: AppRecord) -> (Watch.LevelWishes.Key, Watch.LevelWishes.Document)? {
         let record = app[.logLevel]
         guard let source = record.source, let document = watch.wishes.seen[source]?[record.received] else {

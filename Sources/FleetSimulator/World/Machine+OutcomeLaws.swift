@@ -52,8 +52,9 @@ extension Machine {
 
     /// Of what cannot be read at all, what was in force before stays so, and secure services are locked. An app that retires
     /// itself has the defaults, until something else is certain.
-    func checkUnreadable(_ app: AppRecord, was old: AppRecord) {
+    func checkUnreadable(_ app: AppRecord, was old: AppRecord, in changes: [StoreChange]) {
         guard app.latch == old.latch else { return }
+        checkUnreadableLevel(app, was: old, in: changes)
         for policy in [Policy.config, .secureServices] where app[policy].attempt.outcome == .rejected {
             var expected = old[policy].value
             if case .secureServices(var services) = expected, app[policy].problem != "the app has retired itself" {

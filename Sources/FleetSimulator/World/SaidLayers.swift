@@ -136,7 +136,21 @@ struct SaidLayers {
             )
         }
         if record.latch?.reason == .selfRetired { return (.expectedDefault(of: policy), source.0, source.1) }
+        if isUnknown(policy, of: record.id) { return (unknownValue(of: policy, in: record), source.0, source.1) }
         return (value(policy, desired, authorized), source.0, source.1)
+    }
+
+    /// What is in force where nobody understands what is said. That is written again, beside the decoder, since nothing that is
+    /// not understood opens anything; nil where it is what was there before.
+    private func unknownValue(of policy: Policy, in record: AppRecord) -> PolicyValue? {
+        switch policy {
+        case .auth, .pasteboard: return .expectedDefault(of: policy)
+        case .secureServices:
+            var services = record.secureServices
+            services.isLocked = true
+            return .secureServices(services)
+        default: return nil
+        }
     }
 
     /// Why an app's authorization must be what it is. Other laws say when an app is out of contact.
