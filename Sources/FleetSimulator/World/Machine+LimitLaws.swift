@@ -141,7 +141,8 @@ extension Machine {
         case (.pasteboard(let old), .pasteboard(let new)):
             old == .authorized || new == .unauthorized || old == new
         case (.secureServices(let old), .secureServices(let new)):
-            (new.isLocked || !old.isLocked) && !isLater(new.offline?.blockAfter, old.offline?.blockAfter)
+            // What is not locked is opened by something else than before.
+            new.isLocked && !isLater(new.offline?.blockAfter, old.offline?.blockAfter)
                 && !isLater(new.offline?.wipeAfter, old.offline?.wipeAfter)
         case (.auth(let old, _), .auth(let new, _)):
             old == new || old == .authorized || new == .retired
