@@ -320,6 +320,7 @@ extension Machine {
         if watch.isAlone { checkUnreadable(app, was: old, in: changes) }
         checkSelfRetired(app)
         checkMove(app, was: old)
+        checkGoesOn(app, was: old, in: changes)
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {

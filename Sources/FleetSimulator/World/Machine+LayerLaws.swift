@@ -3,6 +3,48 @@ import FleetProtocol
 
 /// The laws of what decides for an app, at the moment in which that changes.
 extension Machine {
+    /// What is in force changes to what is stored of the layers, and not because the agent has forgotten some of it: without
+    /// contact it goes on. Of several things in one moment each may have counted for a while; log levels have times of their
+    /// own.
+    func checkGoesOn(_ app: AppRecord, was old: AppRecord, in changes: [StoreChange]) {
+        let changed = Policy.allCases.filter { $0 != .logLevel && old[$0].value != app[$0].value }
+        guard watch.isAlone, !changed.isEmpty, let core else { return }
+        var groups = disk.state.groups
+        var held = disk.state.documents.filter { address, _ in
+            if case .desired(_, let other, _) = address { other == app.id } else { true }
+        }
+        for change in changes {
+            switch change {
+            case .document(let address, let wire): held[address] = wire
+            case .groups(let new): groups = new
+            default: break
+            }
+        }
+        let layers = SaidLayers(held: held, by: id, in: groups)
+        let apps = core.state.apps.values
+        let authorized = apps.filter { $0.authState == .authorized }.map(\.id)
+        for policy in changed {
+            let (was, now) = (old[policy], app[policy])
+            guard let wanted = layers.wish(policy, of: app, authorized, at: clock.wall).0,
+                !wanted.isWritten(as: now.value), !isFoundHere(now.value, of: app)
+            else { continue }
+            // Until it is certain what replaces it, it names no app that has lost its authorization.
+            let others = Set(apps.map(\.id)).subtracting(authorized)
+            if was.namesAuthorized, was.value.naming(noneOf: others) == now.value { continue }
+            world.fail(
+                .continues,
+                "\(name)/\(app.id): \(policy.rawValue) went from \(was.value) to \(now.value), and what is stored says"
+                    + " \(wanted)")
+        }
+    }
+
+    /// What the device itself has found about an app: that it is out of contact, or retired until that ends for certain.
+    private func isFoundHere(_ value: PolicyValue, of app: AppRecord) -> Bool {
+        guard value.policy == .auth else { return false }
+        if app.authReason == .outOfContact { return true }
+        return app.latch.map { value == .auth(.retired, message: $0.message) } ?? false
+    }
+
     /// What a device is told alone, and is certain of, it follows at once, and not with its next look at the clock.
     func checkFollows(_ events: [DeviceEvent], _ core: DeviceCore) {
         guard events.count == 1, case .message(let topic, _) = events[0], older == nil, !wasPutBack else { return }

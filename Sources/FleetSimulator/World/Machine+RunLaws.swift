@@ -67,7 +67,7 @@ extension Machine {
 
 extension PolicyValue {
     /// What it says when these are authorized apps no more.
-    fileprivate func naming(noneOf gone: Set<AppID>) -> PolicyValue {
+    func naming(noneOf gone: Set<AppID>) -> PolicyValue {
         func others(_ apps: [AppID]) -> [AppID] { apps.filter { !gone.contains($0) } }
         return switch self {
         case .openIn(let policy, let apps): .openIn(policy, whitelist: others(apps))

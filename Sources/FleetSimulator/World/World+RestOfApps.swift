@@ -237,5 +237,5 @@ extension World {
 
 extension PolicyValue {
     /// By what is written, and not by the comparison that decides whether an app is called.
-    fileprivate func isWritten(as other: PolicyValue) -> Bool { json == other.json }
+    func isWritten(as other: PolicyValue) -> Bool { json == other.json }
 }
