@@ -43,7 +43,10 @@ extension AppProcess {
             if isAllowed != mayDo(request, session.properties) {
                 world.fail(.quiet, "\(name): \(request) is \(isAllowed ? "allowed" : "blocked"), and it may otherwise")
             }
-            if !isAllowed { watch.blocked() }
+            if !isAllowed {
+                watch.blocked()
+                checkBlocked(request, in: session)
+            }
             return effects
         }
     }
@@ -105,6 +108,7 @@ extension AppProcess {
                     world.fail(.confined, "\(name): it may copy, and is blocked")
                 }
                 watch.blocked()
+                checkBlocked(.copy, in: session)
                 return effects
             case .device:
                 world.fail(.confined, "\(name): it has no pasteboard, and copies to it")
