@@ -8,7 +8,8 @@ extension AppProcess {
         let policy = policies[world.noise.below(policies.count)]
         let state: PolicyState = [.applied, .error, .unsupported][world.noise.below(3)]
         if state == .unsupported { saidUnsupported.insert(policy) }
-        acknowledge(policy, state, "on second thoughts")
+        // Once more the same, which is nothing new.
+        for _ in 0..<2 { acknowledge(policy, state, "on second thoughts") }
     }
 
     /// As its manner is.
@@ -20,12 +21,15 @@ extension AppProcess {
     func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {
         let isAllowed = wasReady && watch.mayAnswer(policy) && (policy != .auth || state != .unsupported)
         run { session in
+            let known = session.answers[policy]
             let effects = try? session.acknowledge(policy, state, message)
             if (effects != nil) != isAllowed {
                 world.fail(.quiet, "\(name): its answer for \(policy.rawValue) was \(isAllowed ? "refused" : "taken")")
             }
-            if effects != nil { watch.answered(policy, state, message) }
-            return effects ?? []
+            guard let effects else { return [] }
+            watch.answered(policy, state, message)
+            checkSaid(policy, after: known, in: session, effects)
+            return effects
         }
     }
 

@@ -21,6 +21,14 @@ extension AppProcess {
         }
     }
 
+    /// An app that says again what it has said of its newest callback says nothing new.
+    func checkSaid(
+        _ policy: Policy, after known: Acknowledgement?, in session: AppSession, _ effects: [AppSession.Effect]
+    ) {
+        guard session.answers[policy] == known, !effects.isEmpty else { return }
+        world.fail(.quiet, "\(name): its answer for \(policy.rawValue) is what it was, and its agent is told again")
+    }
+
     /// Written again, beside the library's own: what the fleet is told.
     private static func expectedReport(of request: DataRequest) -> (AppEvent.Action, target: String?) {
         switch request {
