@@ -53,6 +53,7 @@ extension Machine {
         {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
+        for change in told where change.why == .codeEntered { checkByCode(change) }
         if now.attempt.outcome == .awaitingCode, now.applied == now.received, !world.controller.wasPutBack {
             world.fail(.codes, "\(name)/\(app.id): its level waits for its code, and is said to be applied")
         }
@@ -93,6 +94,15 @@ extension Machine {
         {
             world.fail(.kept, "\(name)/\(app.id): a level has expired, and no change says so")
         }
+    }
+
+    /// A level is told to be by a code where a document with a code asks for it, and that was typed. Of several things in one
+    /// moment the document may have gone again.
+    private func checkByCode(_ change: LogLevelChange) {
+        let app = change.header.app
+        let isAsked = change.new.isExpectedToAsk && World.needsCode(app)
+        guard !isAsked || watch.isAlone && !watch.wishes.isTyped(change.new, for: app) else { return }
+        world.fail(.codes, "\(name)/\(app): \(change.new) is told to be by a code, and none was typed for that")
     }
 
     /// A level is said to end when its document lets it, counted from when that came.
