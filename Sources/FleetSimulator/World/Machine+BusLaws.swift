@@ -4,6 +4,22 @@ import FleetProtocol
 
 /// The laws of what a device says to the bus.
 extension Machine {
+    /// What is told says of when it is: of the moment in which it was decided, also where the disk takes its time.
+    func checkTimes(_ effects: [DeviceEffect]) {
+        func compare(_ time: Timestamp, of what: @autoclosure () -> String) {
+            guard time != clock.wall else { return }
+            world.fail(.kept, "\(name): \(what()) is told to be of \(time), and is of \(clock.wall)")
+        }
+        for effect in effects {
+            switch effect {
+            case .report(let status): compare(status.at, of: "the status \(status.order) of \(status.app)")
+            case .store(let changes):
+                for case .event(let event) in changes { compare(event.header.at, of: "event \(event.header.number)") }
+            default: break
+            }
+        }
+    }
+
     /// The laws of a status that is said to the bus.
     func checkTold(_ status: Status) {
         let app = status.app

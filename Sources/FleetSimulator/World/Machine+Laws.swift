@@ -36,6 +36,7 @@ extension Machine {
             return app
         }
         watch.limitsReplaced = Set(limited.filter { app in limited.count { $0 == app } > 1 })
+        checkTimes(effects)
         checkLevelTimes(core, events)
         checkPasscodes(events, effects, core)
         for case .store(let changes) in effects {
