@@ -65,7 +65,7 @@ extension Broker {
         return false
     }
 
-    private static let groups = Address.prefix(of: SimulatedFleet.id) + "desired/group/"
+    static let groups = Address.prefix(of: SimulatedFleet.id) + "desired/group/"
 }
 
 extension Guard {

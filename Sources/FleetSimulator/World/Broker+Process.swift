@@ -30,7 +30,7 @@ extension Broker {
         }
         if !isCrash { save() }
         if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }
-        retained = saved
+        (retained, memberships) = (saved, [:])
         world.after(downFor) { [unowned self] in start() }
     }
 

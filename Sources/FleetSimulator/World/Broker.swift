@@ -17,6 +17,8 @@ final class Broker {
     var halfOpen: [Connection] = []
     var retained: [String: Retained] = [:]
     var saved: [String: Retained] = [:]
+    /// The groups that are retained of a device, by the topic of its membership, as far as somebody has looked.
+    var memberships: [String: [GroupID]] = [:]
     /// What was saved before, the newest last.
     var olds: [[String: Retained]] = []
     /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
@@ -235,12 +237,16 @@ final class Broker {
         return isWithSomebody
     }
 
-    func keep(_ topic: String, _ new: Retained) { retained[topic] = new.payload.isEmpty ? nil : new }
+    func keep(_ topic: String, _ new: Retained) {
+        retained[topic] = new.payload.isEmpty ? nil : new
+        memberships[topic] = nil
+    }
 
     private func deliver(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, isRetained: Bool, to connection: Connection
     ) {
         guard mayRead(topic, payload, isRetained: isRetained, connection.client.user) else { return }
+        checkShown(topic, to: connection.client)
         if qos != .atMostOnce, connection.isClogged { return drop(topic, to: connection) }
         switch manners {
         case .honest: break

@@ -22,6 +22,7 @@ package enum Law: String, CaseIterable, Sendable {
     case planned = "a plan is what comes of the change, and changes nothing"
     case restored = "a controller stops only when it was put back from a backup"
     case presence = "a device that is connected is shown so"
+    case rights = "a guarded broker lets nobody read or say what is not theirs"
     case gone = "nothing of a device that was taken out of the fleet is left"
     case bounded = "memory and queues are bounded"
     case ends = "every state that is not final ends"
