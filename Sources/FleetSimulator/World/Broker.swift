@@ -98,7 +98,7 @@ final class Broker {
         return hasRefusedKeys && user == .controller && refusal(of: topic, payload, retain, by: user) != nil
     }
 
-    private static let keys = Address.trust.topic(in: SimulatedFleet.id)
+    static let keys = Address.trust.topic(in: SimulatedFleet.id)
 
     /// Whether it may have refused what was said just now.
     func refuses(_ user: User) -> Bool { refusedUntil[user].map { world.now < $0 + 5_000 } ?? false }

@@ -211,7 +211,7 @@ extension World {
 
     private static let farAhead = Revision(epoch: 1, number: 1 << 40)
 
-    private func forged(at address: Address, _ uuid: RandomID, _ key: SigningKey, _ revision: Revision) -> [UInt8] {
+    func forged(at address: Address, _ uuid: RandomID, _ key: SigningKey, _ revision: Revision) -> [UInt8] {
         let document = DesiredDocument(
             fleet: uuid, fleetID: SimulatedFleet.id, address: address, revision: revision, change: revision,
             issuedAt: SimulatedFleet.begin, content: .aspect(DesiredValue(.config(["forged": "1"]))))

@@ -28,6 +28,7 @@ extension World {
             checkLosses()
             checkRounds()
             checkBroker(wishes)
+            broker.checkRefusals()
             for person in operators { person.checkQuiet() }
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
