@@ -56,6 +56,11 @@ extension Controller {
         clockSetAt = world.now
     }
 
+    func hideHome(for time: Int64) {
+        world.say(name, "cannot read its home for \(time) ms")
+        homeHiddenUntil = world.now + time
+    }
+
     func freeze(for time: Int64, isDead: Bool) {
         if let connection { world.broker.freeze(connection, for: time, isDead: isDead) }
     }
@@ -88,6 +93,7 @@ extension Controller {
         goOn()
         effectsLeft = nil
         roomLeft = nil
+        homeHiddenUntil = 0
         if clockOffset < 0 { (clockOffset, clockSetAt) = (0, world.now) }
         start(isRestoring: false)
     }
@@ -98,7 +104,11 @@ extension Controller {
         let delay = world.delay()
         homeBusy = (max(homeBusy.reading, world.now + delay / 2), max(homeBusy.telling, world.now + delay))
         let telling = homeBusy.telling
+        homeReadings += 1
+        let reading = homeReadings
         world.after(homeBusy.reading - world.now) { [unowned self] in
+            // Of that the process tells its core nothing.
+            guard world.now >= homeHiddenUntil else { return checkReadAgain(reading, by: running) }
             let read = enrolments
             world.after(telling - world.now) { [unowned self] in
                 guard self.running === running else { return }
@@ -106,6 +116,17 @@ extension Controller {
                 world.say(name, "reads in the home \(known.joined(separator: ", "))")
                 handle(.enrolments(read))
             }
+        }
+    }
+
+    /// What could not be read is read again soon.
+    private func checkReadAgain(_ reading: Int, by running: Running) {
+        let time = world.now
+        world.after(12_000) { [unowned self] in
+            guard self.running === running, homeReadings == reading, isPunctual, !isStalled, wentOnAt < time else {
+                return
+            }
+            world.fail(.ends, "the home could not be read, and is not read again")
         }
     }
 }

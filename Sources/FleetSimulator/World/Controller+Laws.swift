@@ -80,10 +80,16 @@ extension Controller {
         }
         for (device, said) in watch.present.sorted(by: { $0.key < $1.key }) where !online.contains(device) {
             // Enrolled again meanwhile: what runs as an earlier incarnation can connect no more.
-            guard let enrolled = enrolments[device], said.incarnation >= enrolled else { continue }
+            guard let enrolled = enrolments[device], said.incarnation >= enrolled, mayKnow(device) else { continue }
             if world.machines.contains(where: { $0.id == device && $0.removalMayFollowUntil > world.now }) { continue }
             world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
         }
+    }
+
+    /// Whether it can know what the home says of a device: that one is back which the store has as taken out, only the home
+    /// tells, and that it may not have been able to read.
+    func mayKnow(_ device: DeviceID) -> Bool {
+        homeRead[device] == enrolments[device] || (try? store.device(device)) != nil
     }
 
     /// Who is shown as gone is so since the controller has heard of it.

@@ -105,6 +105,10 @@ final class Controller: BusClient {
     var homeBusy: (reading: Int64, telling: Int64) = (0, 0)
     /// What it has read in the home last.
     private(set) var homeRead: [DeviceID: Int64] = [:]
+    /// Until when nothing can be read there.
+    var homeHiddenUntil: Int64 = 0
+    /// How often it has asked to read there.
+    var homeReadings = 0
     /// What its store must say is desired, and what its backup must.
     var desired = DesiredModel()
     var backedUpDesired = DesiredModel()
@@ -173,12 +177,14 @@ final class Controller: BusClient {
         self.isRestoring = isRestoring
         (isStalled, late, copies) = (false, [], [:])
         let isRestoring = isRestoring || world.fault == .startsAsRestored
+        let isHomeHidden = world.fault == .enrolmentsNotRead || world.now < homeHiddenUntil
+        let read = isHomeHidden ? [:] : enrolments
         do {
             let core = try ControllerCore(
                 store: store, identity: world.fleet.identities[renewals],
                 noted: world.fault == .putBackNotNoticed ? nil : noted,
-                enrolments: world.fault == .enrolmentsNotRead ? [:] : enrolments, isRestoring: isRestoring,
-                startedAt: clock, tombstoneLife: tombstoneLife, batches: batches)
+                enrolments: read, isRestoring: isRestoring, startedAt: clock, tombstoneLife: tombstoneLife,
+                batches: batches)
             if let noted, !isRestoring {
                 let found = try store.position()
                 if found.latest < noted.latest || found.latest == noted.latest && found.session < noted.session {
@@ -186,7 +192,7 @@ final class Controller: BusClient {
                 }
             }
             running = Running(core, since: world.now, startedAt: clock)
-            homeRead = world.fault == .enrolmentsNotRead ? [:] : enrolments
+            homeRead = read
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
         } catch let error as FleetControllerError where isFromBackUp && error.code == .stopped {
@@ -272,7 +278,11 @@ final class Controller: BusClient {
             let replaced = effects.compactMap { if case .publish(let topic, _, true) = $0 { topic } else { nil } }
             repair.cameBack(messages, replaced: Set(replaced), fromHostile: world.schedule.broker == .hostile)
             // What a full disk kept from it, it has not heard.
-            if isFull { (questions, heard) = (Questions(), []) } else { questions.handled(messages, at: world.now) }
+            if isFull {
+                (questions, heard) = (Questions(), [])
+            } else {
+                questions.handled(messages, at: world.now, where: mayKnow)
+            }
             // One that stops has read no further.
             if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
             checkGone()

@@ -20,13 +20,18 @@ struct Questions {
     private static let patience = 2
 
     /// What the controller has taken in at one moment: what is cleared counts behind the rest.
-    mutating func handled(_ messages: [ControllerCore.Message], at now: Int64) {
+    ///
+    /// - Parameter isKnown: Whether it can know that a device is one of the fleet: nobody else is asked anything.
+    mutating func handled(
+        _ messages: [ControllerCore.Message], at now: Int64, where isKnown: (DeviceID) -> Bool
+    ) {
         for message in messages where !message.payload.isEmpty {
             guard case .presence(.device(let device))? = Address(topic: message.topic, in: SimulatedFleet.id),
                 let said = try? Presence(json: message.payload, limit: Presence.maximumSize)
             else { continue }
             // By what a broker has kept, nobody knows who is there.
-            let connection = said.state == .online && !message.isRetained ? said.connection : nil
+            let isThere = said.state == .online && !message.isRetained && isKnown(device)
+            let connection = isThere ? said.connection : nil
             if present[device] != connection { open[device] = nil }
             present[device] = connection
         }

@@ -89,6 +89,17 @@ extension Schedule {
         if people.chance(8) || theme == .pasteboards, let last = steps.last?.at {
             steps.insert(contentsOf: (0..<devices).map { Step(0, .copy($0, last)) }, at: 0)
         }
+        // In some the controller's home cannot be read for a while, often when the controller starts.
+        var homes = SplitMix64(seed: seed ^ 0x40E5)
+        if homes.chance(theme == .registry ? 40 : 6) {
+            let at = steps[homes.below(steps.count)].at
+            let time = homes.milliseconds(homes.chance(30) ? 60_000...200_000 : 500...30_000)
+            steps.insert(Step(at, .hideHome(time)), inOrderOf: \.at)
+            if homes.chance(60) {
+                let crash = Action.crashController(effects: 0, downFor: homes.milliseconds(1...3_000))
+                steps.insert(Step(at + homes.milliseconds(0...1_000), crash), inOrderOf: \.at)
+            }
+        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }

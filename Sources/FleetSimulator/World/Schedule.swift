@@ -35,6 +35,7 @@ package struct Schedule: Hashable, Sendable {
     var lastsDays: Bool { steps.contains { $0.at > 86_400_000 } }
     /// Tombstones live for half a day, or a clock that was set goes beyond their 91 days.
     var forgetsTombstones: Bool { lastsDays && (seed % 2 == 0 || steps.contains(where: \.outlivesTombstones)) }
+    var hidesHome: Bool { steps.contains { if case .hideHome = $0.action { true } else { false } } }
 
     package init(seed: UInt64, devices: Int, apps: Int, broker: Manners = .honest, steps: [Step]) {
         self.seed = seed
@@ -90,6 +91,8 @@ package enum Action: Hashable, Sendable {
     /// Its database is put back, or its whole folder, with what is noted there about the database.
     case putBackController(withFolder: Bool)
     case setControllerClock(Int64)
+    /// Its home cannot be read, for milliseconds.
+    case hideHome(Int64)
     case forge(Int, Forgery)
     /// The agent is asked to end, and starts again.
     case stopAgent(Int)

@@ -44,6 +44,7 @@ extension World {
         case .backUpController: controller.takeBackUp()
         case .putBackController(let withFolder): controller.putBack(withFolder: withFolder)
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
+        case .hideHome(let time): controller.hideHome(for: time)
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
         case .stopAgent(let device): machines[device].stop()
         case .unplug(let device, let time):
@@ -84,7 +85,9 @@ extension World {
         // While somebody else enrols it, now and then.
         guard !machine.isRemovalUnfinished, machine.enrolment == nil || any.chance(50) else { return }
         let last = machine.enrollment.incarnation - 1
-        if last > 0, machine.enrolment == nil, !machine.isRemoved, machine.isEnrolmentKnown, any.chance(40) {
+        // A controller that starts while it cannot read the home knows of no enrolment that it has not heard of otherwise.
+        let isKnown = machine.isEnrolmentKnown && !schedule.hidesHome
+        if last > 0, machine.enrolment == nil, !machine.isRemoved, isKnown, any.chance(40) {
             // Somebody takes out what it was before, and comes too late.
             say("operator 1", "takes out incarnation \(last) of \(machine.name)")
             machine.removalMayFollowUntil = now + 60_000
