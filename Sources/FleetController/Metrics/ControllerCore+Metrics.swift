@@ -1,9 +1,9 @@
-import FleetProtocol
+package import FleetProtocol
 
 extension ControllerCore {
     /// What Prometheus is told of the fleet at `now`: what `fleetctl status` counts, how many devices are connected, how far
     /// the store has come. Reads the store in one transaction.
-    func metrics(at now: Timestamp) throws -> [Metric] {
+    package func metrics(at now: Timestamp) throws -> [Metric] {
         try store.transaction { transaction in
             let latest = try transaction.latest()
             let own = [

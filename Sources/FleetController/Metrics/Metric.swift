@@ -1,22 +1,22 @@
 /// One family of figures, as Prometheus knows them.
-struct Metric: Hashable, Sendable {
+package struct Metric: Hashable, Sendable {
     enum Kind: String, Sendable { case gauge, counter }
 
-    struct Label: Hashable, Sendable {
-        let name: String
-        let value: String
+    package struct Label: Hashable, Sendable {
+        package let name: String
+        package let value: String
     }
 
-    struct Sample: Hashable, Sendable {
-        let labels: [Label]
-        let value: Double
+    package struct Sample: Hashable, Sendable {
+        package let labels: [Label]
+        package let value: Double
     }
 
-    let name: String
+    package let name: String
     let kind: Kind
     /// One line, without backslashes.
     let help: String
-    private(set) var samples: [Sample] = []
+    package private(set) var samples: [Sample] = []
 
     /// A family without samples, which are added.
     init(_ name: String, _ help: String) {

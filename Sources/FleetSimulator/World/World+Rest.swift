@@ -24,6 +24,7 @@ extension World {
                 fail(.restored, "the store is at revision \(latest), and the home has noted \(noted)")
             }
             try controller.checkLists(statuses, online)
+            try controller.checkMetrics()
             if isForgotten(wishes) { return }
             checkLosses()
             checkRounds()
