@@ -66,7 +66,7 @@ extension Controller {
             if case .reconnect = effect { return world.fault == .ownConnectionKept ? nil : effect }
             guard case .publish(let topic, let payload, let retain) = effect else { return effect }
             switch world.fault {
-            case .rowsLeftOut: return .publish(topic: topic, payload: withoutLastRow(payload), retain: retain)
+            case .rowsLeftOut: return .publish(topic: topic, payload: withoutLastRow(payload, topic), retain: retain)
             case .removedNotCleared: return payload.isEmpty && !topic.contains("/desired/") ? nil : effect
             case .replacedNotPutBack: return putBack.contains(topic) ? nil : effect
             case .noRepair: return isRepair && topic.contains("/desired/") ? nil : effect
@@ -103,9 +103,9 @@ extension Controller {
         }
     }
 
-    private func withoutLastRow(_ payload: [UInt8]) -> [UInt8] {
+    private func withoutLastRow(_ payload: [UInt8], _ topic: String) -> [UInt8] {
         guard let response = try? Response(json: payload, limit: Response.maximumSize),
-            asked[response.id]?.verb.isChange == false,
+            let name = RequestName(response, at: topic), asked[name]?.verb.isChange == false,
             case .success(.object(let members), let next) = response.result, let list = members.first,
             let rows = list.value.arrayValue
         else { return payload }

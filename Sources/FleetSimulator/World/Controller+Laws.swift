@@ -138,9 +138,10 @@ extension Controller {
             case .request(let user, let verb)? = Address(topic: topic, in: SimulatedFleet.id),
             let request = try? Request(json: payload, limit: Request.maximumSize)
         else { return }
-        heard.insert(request.id)
-        asked[request.id] = Asked(user: user, verb: verb, body: request.body.json, notAfter: request.notAfter)
-        for person in world.operators { person.came(request.id) }
+        let name = RequestName(user: user, id: request.id)
+        heard.insert(name)
+        asked[name] = Asked(user: user, verb: verb, body: request.body.json, notAfter: request.notAfter)
+        for person in world.operators where person.user == user { person.came(request.id) }
     }
 
     /// What is answered for is in the store, as it was asked for, and nothing else; nothing is done for a request whose
@@ -152,21 +153,23 @@ extension Controller {
         var strangers = before
         if effects.contains(where: Self.isResponse) { strangers.after = self.strangers }
         for case .publish(let topic, let payload, _) in effects where topic.hasPrefix(Self.responses) {
-            guard let response = try? Response(json: payload, limit: Response.maximumSize) else { continue }
-            guard let request = asked[response.id] else {
+            guard let response = try? Response(json: payload, limit: Response.maximumSize),
+                let name = RequestName(response, at: topic)
+            else { continue }
+            guard let request = asked[name] else {
                 // Only what is left of it has come.
-                desired.refused(response)
+                desired.refused(response, to: name)
                 continue
             }
-            let isDone = desired.isDone(response.id)
+            let isDone = desired.isDone(name)
             do {
                 if let standing, let problem = try desired.problem(in: response, standing) {
                     world.fail(.answered, problem)
                 }
-                if let plan = standing?.plan, !desired.isAnswered(response.id) { try check(plan, response) }
-                heard.remove(response.id)
+                if let plan = standing?.plan, !desired.isAnswered(name) { try check(plan, response) }
+                heard.remove(name)
                 // What is a day old is remembered by the process alone.
-                if !desired.isAnswered(response.id), case .failure(let failure) = response.result,
+                if !desired.isAnswered(name), case .failure(let failure) = response.result,
                     Self.isKept(failure.code), request.verb.isChange,
                     try !store.keepsAnswer(to: response.id, of: request.user)
                 {
@@ -228,7 +231,9 @@ extension Controller {
         let requests = messages.filter { $0.topic.hasPrefix(Self.requests) }
         guard requests.count == 1,
             let request = try? Request(json: requests[0].payload, limit: Request.maximumSize),
-            let asked = asked[request.id], asked.verb.isChange, let wishes = try? store.wishes()
+            case .request(let user, _)? = Address(topic: requests[0].topic, in: SimulatedFleet.id),
+            let asked = asked[RequestName(user: user, id: request.id)], asked.verb.isChange,
+            let wishes = try? store.wishes()
         else { return nil }
         let revisions = wishes.map { ($0.address, $0.revision.number) }
         let enrolled = world.machines.compactMap { machine in
@@ -265,12 +270,11 @@ extension Controller {
 
     /// What has come is answered once all is read: nobody has to ask twice.
     func checkAnswered() {
-        guard phase == .serving, inbox.isEmpty, connection != nil, let id = heard.min(by: { $0.text < $1.text }) else {
-            return
-        }
+        guard phase == .serving, inbox.isEmpty, connection != nil,
+            let name = heard.min(by: { ($0.user.text, $0.id.text) < ($1.user.text, $1.id.text) })
+        else { return }
         heard = []
-        world.fail(
-            .answered, "\(asked[id].map { "\($0.verb.rawValue) of \($0.user.text)" } ?? "a request") is not answered")
+        world.fail(.answered, "\(asked[name]?.verb.rawValue ?? "a request") of \(name.user.text) is not answered")
     }
 
     /// A device that is enrolled learns of all that it will read how new it is.

@@ -90,9 +90,9 @@ final class Controller: BusClient {
     /// What it has published on this connection to mend what the broker held.
     var repair = Repair()
     /// The requests of this connection that are not answered yet.
-    var heard: Set<RandomID> = []
+    var heard: Set<RequestName> = []
     /// The requests that have come.
-    var asked: [RandomID: Asked] = [:]
+    var asked: [RequestName: Asked] = [:]
     /// Where the newest report of each device-app stands that its store has had.
     var orders: [FleetStore.DeviceApp: ReportOrder] = [:]
     /// Through which incarnation each device was taken out of the fleet, as operators were answered.

@@ -20,7 +20,7 @@ extension DesiredModel {
 
     /// What is wrong with the outcome of a change that nobody has been answered about yet.
     func problem(in response: Response, _ standing: Standing) throws -> String? {
-        guard !isAnswered(response.id) else { return nil }
+        guard !isAnswered(RequestName(user: standing.asked.user, id: response.id)) else { return nil }
         let wanted = try outcomes(standing)
         let code: Response.Failure.Code? = if case .failure(let failure) = response.result { failure.code } else { nil }
         if case .success(let answer, _) = response.result, let holding = standing.holding {

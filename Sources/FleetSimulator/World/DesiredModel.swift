@@ -26,12 +26,12 @@ struct DesiredModel {
     /// Through which incarnation each device was taken out.
     private(set) var removed: [DeviceID: Int64] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
-    private var done: Set<RandomID> = []
-    private var refused: Set<RandomID> = []
+    private var done: Set<RequestName> = []
+    private var refused: Set<RequestName> = []
 
     /// The controller refuses what it cannot read.
-    mutating func refused(_ response: Response) {
-        if case .failure = response.result, !done.contains(response.id) { refused.insert(response.id) }
+    mutating func refused(_ response: Response, to name: RequestName) {
+        if case .failure = response.result, !done.contains(name) { refused.insert(name) }
     }
 
     /// The controller answers a request. Returns what is wrong with the answer.
@@ -40,13 +40,14 @@ struct DesiredModel {
     mutating func answered(
         _ response: Response, to verb: Verb, _ body: [UInt8], of user: User, strangers: Strangers
     ) throws -> String? {
-        guard !done.contains(response.id) else { return nil }
+        let name = RequestName(user: user, id: response.id)
+        guard !done.contains(name) else { return nil }
         switch response.result {
         case .failure:
-            if verb.isChange { refused.insert(response.id) }
+            if verb.isChange { refused.insert(name) }
             return nil
         case .success(let answer, let next):
-            done.insert(response.id)
+            done.insert(name)
             if !verb.isChange { return next == nil ? try problem(in: answer, to: verb, body) : nil }
             let before = self
             switch verb {
@@ -142,10 +143,10 @@ struct DesiredModel {
         return nil
     }
 
-    func isDone(_ id: RandomID) -> Bool { done.contains(id) }
+    func isDone(_ name: RequestName) -> Bool { done.contains(name) }
 
     /// Whether somebody was told what became of it.
-    func isAnswered(_ id: RandomID) -> Bool { done.contains(id) || refused.contains(id) }
+    func isAnswered(_ name: RequestName) -> Bool { done.contains(name) || refused.contains(name) }
 
     func members(of group: GroupID) -> Set<DeviceID> { groups[group]?.members ?? [] }
 

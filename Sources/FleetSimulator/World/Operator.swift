@@ -19,6 +19,9 @@ final class Operator: BusClient {
     private var unkept: Set<RandomID> = []
     /// Of these it was told that the controller has not had them, and never will.
     private var undone: Set<RandomID> = []
+    /// Its requests, and the last of them.
+    private var ids: Set<RandomID> = []
+    private var lastID: RandomID?
 
     struct Asked {
         var exchange: RequestExchange
@@ -56,7 +59,7 @@ final class Operator: BusClient {
         _ verb: Verb, _ body: JSONValue, basedOn: (address: Address, revision: Int64)? = nil,
         again: (() -> Void)? = nil, then: ((Response.Result) -> Void)? = nil
     ) {
-        let id = RandomID.random(using: &world.noise)
+        let id = nextID()
         // In the end somebody sets the clocks right, here by the controller's, which may be fast.
         let now = Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now)
         // A tool of somebody's own may mean to be answered for longer than answers are kept.
@@ -75,6 +78,21 @@ final class Operator: BusClient {
             // Somebody who has waited for so long does it all again.
             if waiting.contains(where: { $0.id == id }), let connection, connection.isClogged { cut() }
         }
+    }
+
+    /// Now and then somebody else has named a request so: that is another one. A hostile broker could show its answer.
+    private func nextID() -> RandomID {
+        var id = RandomID.random(using: &world.noise)
+        var any = SplitMix64(seed: world.schedule.seed ^ UInt64(bitPattern: world.now) ^ 0x1D)
+        let others = world.operators.filter { $0 !== self }
+        if any.chance(6), world.schedule.broker != .hostile, let other = others[any.below(others.count)].lastID,
+            !ids.contains(other)
+        {
+            id = other
+        }
+        ids.insert(id)
+        lastID = id
+        return id
     }
 
     private static let lifetime: Int64 = 60_000
@@ -122,7 +140,7 @@ final class Operator: BusClient {
             world.say(name, "gives up \(asked.verb.rawValue), which \(mayBeDone ? "may be" : "is not") done: \(cause)")
             world.visit("exchange", Self.name(of: cause), mayBeDone ? "may be done" : "not done")
             if !mayBeDone { undone.insert(asked.id) }
-            if world.controller.asked[asked.id] != nil { came(asked.id) }
+            if world.controller.asked[RequestName(user: user, id: asked.id)] != nil { came(asked.id) }
             if let again = asked.again { return again() }
             if !world.isCalm, world.noise.chance(60) { sendAgain(asked) }
         }
