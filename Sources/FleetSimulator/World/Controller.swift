@@ -99,6 +99,9 @@ final class Controller: BusClient {
     var removed: [DeviceID: Int64] = [:]
     /// Of which devices it warns in this run that they are copies, and which incarnation those are.
     var copies: [DeviceID: Int64] = [:]
+    /// When this run has read first, and last, of each connection that another controller on this home has had; first as far
+    /// as it must have counted that.
+    var rivals: [RandomID: (first: Int64?, last: Int64)] = [:]
     /// Which devices it shows as gone; nil where that is not known.
     var offline: Set<DeviceID>?
     /// Until when it reads there, and is told what that came to.
@@ -175,7 +178,7 @@ final class Controller: BusClient {
         guard running == nil else { return }
         runs += 1
         self.isRestoring = isRestoring
-        (isStalled, late, copies) = (false, [], [:])
+        (isStalled, late, copies, rivals) = (false, [], [:], [:])
         let isRestoring = isRestoring || world.fault == .startsAsRestored
         let isHomeHidden = world.fault == .enrolmentsNotRead || world.now < homeHiddenUntil
         let read = isHomeHidden ? [:] : enrolments
@@ -258,6 +261,7 @@ final class Controller: BusClient {
         let enrolled = enrolledDevices(before: event)
         let newer = newerWord(in: event)
         let isFull = roomLeft != nil
+        noteRivals(in: event, isFull: isFull)
         var effects =
             if let roomLeft {
                 store.onFullDisk(after: roomLeft.transactions, for: roomLeft.refused) {
@@ -299,6 +303,7 @@ final class Controller: BusClient {
             world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")
         }
         checkAnswers(effects, strangers, standing)
+        checkRivals(effects)
         // As well it may have died between two transactions, before it has said anything.
         if isFull, world.noise.chance(30) { return crash() }
         perform(effects, running, isFull)
@@ -406,6 +411,10 @@ final class Controller: BusClient {
             case .stop(let reason):
                 world.say(name, "stops: \(reason)")
                 if wasFull, Self.isOfFullDisk(reason) {
+                    downFor = 500
+                    return crash()
+                }
+                if isThrownOff, reason.hasPrefix("another controller of this fleet") {
                     downFor = 500
                     return crash()
                 }

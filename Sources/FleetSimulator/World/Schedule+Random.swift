@@ -100,6 +100,13 @@ extension Schedule {
                 steps.insert(Step(at + homes.milliseconds(0...1_000), crash), inOrderOf: \.at)
             }
         }
+        // In some it was copied, and somebody uses the copy as well.
+        var copies = SplitMix64(seed: seed ^ 0x21FA1)
+        if copies.chance(4) {
+            let at = steps[copies.below((steps.count + 1) / 2)].at
+            let pause = copies.milliseconds(copies.chance(70) ? 2_000...8_000 : 8_000...40_000)
+            steps.insert(Step(at, .copyHome(every: pause)), inOrderOf: \.at)
+        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }

@@ -93,6 +93,8 @@ package enum Action: Hashable, Sendable {
     case setControllerClock(Int64)
     /// Its home cannot be read, for milliseconds.
     case hideHome(Int64)
+    /// Somebody starts a controller on a copy of the home, which comes three times, every so many milliseconds.
+    case copyHome(every: Int64)
     case forge(Int, Forgery)
     /// The agent is asked to end, and starts again.
     case stopAgent(Int)

@@ -45,6 +45,7 @@ extension World {
         case .putBackController(let withFolder): controller.putBack(withFolder: withFolder)
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
         case .hideHome(let time): controller.hideHome(for: time)
+        case .copyHome(let pause): rival.start(comingEvery: pause)
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
         case .stopAgent(let device): machines[device].stop()
         case .unplug(let device, let time):

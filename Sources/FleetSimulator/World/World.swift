@@ -51,6 +51,7 @@ final class World {
     private(set) var steps = 0
     private(set) lazy var broker = Broker(schedule.broker, self)
     private(set) lazy var controller = Controller(store, self)
+    private(set) lazy var rival = Rival(self)
     private(set) var machines: [Machine] = []
     /// Copies of machines, which run beside them.
     var clones: [Machine] = []
