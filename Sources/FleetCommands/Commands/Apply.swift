@@ -13,7 +13,7 @@ struct Apply: AsyncParsableCommand {
               fleetctl apply -f policy.yaml --wait=2m --why "ticket 4711"
               fleetctl apply -f policy.yaml --dry-run    what it would do, without doing it
               generate-policy | fleetctl apply -f - --wait
-              fleetctl apply -f policy.yaml --again      authorizes apps that have retired themselves since
+              fleetctl apply -f policy.yaml --again      also what is so already
             """)
 
     @Option(
@@ -52,7 +52,7 @@ struct Delete: AsyncParsableCommand {
         discussion: """
             EXAMPLES
               fleetctl delete com.example.mail --target group/kiosk --aspect config
-              fleetctl delete -f policy.yaml          every aspect that the file's documents name
+              fleetctl delete -f policy.yaml          every aspect that it names
               fleetctl delete com.example.mail --target all --dry-run
             """)
 

@@ -21,7 +21,7 @@ struct DeviceRemove: AsyncParsableCommand {
               fleetctl apply -f retire.yaml --wait=1d && fleetctl device remove till-0042
               fleetctl device remove --from ids.txt
               fleetctl device remove till-0042 --leaving-keys --why "stolen, ticket 4711"
-              fleetctl get history --target device/till-0042           # who did it, and what it said last
+              fleetctl get history --target device/till-0042    who did it
             """)
 
     @OptionGroup var names: DeviceNames

@@ -258,7 +258,7 @@ struct GetHistory: AsyncParsableCommand {
             EXAMPLES
               fleetctl get history --app com.example.mail --target device/till-1
               fleetctl get history --limit 20
-              fleetctl get history --target device/till-1 -o json | jq '.[] | select(.aspect == "removal").old.apps'
+              fleetctl get history --target device/till-1 -o json | jq '.[].old'
             """)
 
     @OptionGroup var app: AppOptions

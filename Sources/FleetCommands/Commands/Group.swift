@@ -17,7 +17,7 @@ struct GroupSet: AsyncParsableCommand {
             EXAMPLES
               fleetctl group set kiosk --priority 10 --devices till-1,till-2
               fleetctl group set kiosk --add till-3 --remove till-1
-              fleetctl group set kiosk --add till-3 --dry-run    what it would do, without doing it
+              fleetctl group set kiosk --add till-3 --dry-run    what it would do
             """)
 
     @Argument(help: "The group.", transform: { try GroupID(checking: $0) })

@@ -11,7 +11,8 @@ struct Init: ParsableCommand {
 
             EXAMPLES
               fleetctl init ./demo
-              sudo fleetctl init /var/lib/fleetbus/shops --host mqtt.example.com --listen 0.0.0.0 --port 8883 \\
+              sudo fleetctl init /var/lib/fleetbus/shops --host mqtt.example.com \\
+                --listen 0.0.0.0 --port 8883 \\
                 --tls-ca ca.pem --tls-certificate mqtt.pem --tls-key mqtt.key
             """)
 

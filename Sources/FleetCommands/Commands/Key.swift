@@ -52,7 +52,7 @@ struct KeyRotate: ParsableCommand {
 
             EXAMPLES
               fleetctl key rotate
-              fleetctl key rotate --withdraw-others           # somebody else may have the old one
+              fleetctl key rotate --withdraw-others    somebody else may have the old one
             """)
 
     @Flag(help: "Withdraw all other keys: devices believe what they sign no more.")

@@ -55,9 +55,10 @@ struct UserAdd: ParsableCommand {
             its authority, but with none of the fleet's keys. Keep it private on its way.
 
             EXAMPLES
-              fleetctl user add eve --viewer --out ./eve       then, as eve: fleetctl status --home eve
               fleetctl user add night-shift
-              fleetctl user add @controller       when somebody may have read its password; then start the controller again
+              fleetctl user add eve --viewer --out ./eve
+              fleetctl status --home ./eve       what eve can do then
+              fleetctl user add @controller      then start the controller again
             """)
 
     @OptionGroup var user: UserOptions

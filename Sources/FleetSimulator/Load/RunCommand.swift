@@ -18,9 +18,9 @@ struct RunCommand: AsyncParsableCommand {
 
             EXAMPLES
               fleet-sim run --home /var/lib/fleetbus/demo --devices 5000 --apps 3
-              fleet-sim run --home ./home --devices 20000 --first 20001        a second process of the same fleet
+              fleet-sim run --home ./home --devices 20000 --first 20001    beside the first
               fleet-sim run --home ./home --devices 1000 --flap exp:2m --offline-rate 0.1
-              fleet-sim run --home ./home --devices 1000 --ack-delay exp:200ms --error-rate 0..0.05 --duration 60s -o json
+              fleet-sim run --home ./home --ack-delay exp:200ms --duration 60s -o json
             """)
 
     @Option(help: "The fleet's folder, as `fleetctl init` made it.")
