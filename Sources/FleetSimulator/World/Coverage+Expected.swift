@@ -19,6 +19,7 @@ extension Coverage {
             + each("outcome of log levels", ["awaitingCode"], ["applied"])
             + each("exchange", ["connection lost"], ["not done"])
             + each("device event", ["codeChecked"], names(Phase.allCases))
+            + each("device event", ["passcode is not compared"], names([.certain]))
             + each("device event", ["display", "displayed"], names([.beforeFirst, .fetching]))
             + each("device effect", ["checkCode", "send pasted"], [""]))
 
@@ -39,8 +40,8 @@ extension Coverage {
         + each(
             "device event",
             [
-                "enter passcode", "set passcode", "lock", "used", "passcode is right", "passcode is wrong", "copy",
-                "paste",
+                "enter passcode", "set passcode", "lock", "used", "passcode is right", "passcode is wrong",
+                "passcode is not compared", "copy", "paste",
             ],
             names([.certain]))
         + each("device event", ["connected"], names([.beforeFirst]))

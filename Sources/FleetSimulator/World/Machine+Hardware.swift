@@ -108,7 +108,7 @@ extension Machine {
         disk.replace(by: image)
         wasPutBack = true
         watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
-        watch.goOn(with: disk.state.events)
+        watch.goOn(with: disk.state)
         world.after(500) { [unowned self] in startAgent() }
     }
 

@@ -17,9 +17,16 @@ struct PasscodeWatch {
     private(set) var wrongNow: Int64 = 0
     private var isNew = true
     private var isLockedSince = false
-    private var wrong: Int64
+    /// The entry that is looked at.
+    private var open: PasscodeCheck?
+    /// Entries since the last right one, each from when it is looked at: with those of this moment, and those that are stored.
+    private(set) var wrong: Int64
+    private(set) var storedWrong: Int64
 
-    init(wrong: Int64) { self.wrong = wrong }
+    init(wrong: Int64) {
+        self.wrong = wrong
+        storedWrong = wrong
+    }
 
     /// Seconds by the number of wrong entries.
     private static let delays: [Int64] = [0, 0, 0, 5, 10, 20, 40, 80, 160, 320, 640]
@@ -37,18 +44,33 @@ struct PasscodeWatch {
 
     mutating func locked() { (entered, isLockedSince) = (nil, true) }
 
-    /// An entry is looked at: what is locked from now on stays so, however that ends.
-    mutating func isCompared() { isLockedSince = false }
+    /// An entry is looked at: what is locked from now on stays so, however that ends. Where none is set, none can be wrong.
+    mutating func isCompared(_ check: PasscodeCheck, isSet: Bool) {
+        (open, isLockedSince) = (check, false)
+        if isSet { wrong += 1 }
+    }
+
+    /// What has become of it. One for a passcode that was forgotten meanwhile says nothing of the next.
+    mutating func wasCompared(_ check: PasscodeCheck, _ verdict: PasscodeCheck.Verdict) {
+        guard check == open else { return }
+        open = nil
+        switch verdict {
+        case .wrong: break
+        case .unknown: wrong = max(0, wrong - 1)
+        case .right: wrong = 0
+        }
+    }
+
+    mutating func stored() { storedWrong = wrong }
 
     mutating func wasRight(_ text: String, at running: Int64) {
         entered = isLockedSince ? nil : (text, running)
         usedSurelyAt = running
-        (isEnteredNow, wrong, waitsUntil) = (true, 0, 0)
+        (isEnteredNow, waitsUntil) = (true, 0)
     }
 
-    mutating func wasWrong(of stored: Int64, at running: Int64) {
+    mutating func wasWrong(at running: Int64) {
         wrongNow += 1
-        wrong = stored
         wait(from: running)
     }
 
@@ -82,7 +104,7 @@ struct PasscodeWatch {
         return running - max(usedSurelyAt, since?.isCertain == true ? since?.at ?? 0 : 0)
     }
 
-    mutating func forgotten() { (entered, waitsUntil) = (nil, 0) }
+    mutating func forgotten() { (entered, waitsUntil, wrong) = (nil, 0, 0) }
 }
 
 /// The passcode: what the person does, and the laws of what comes of it.
@@ -142,14 +164,22 @@ extension Machine {
     /// An entry counts before it is looked at.
     func checkCounted(_ hash: CodeHash?) {
         // Unless it was forgotten in the same moment.
-        if hash != nil, disk.state.passcode.hash != nil, disk.state.passcode.wrong < 1 {
-            world.fail(.passcodes, "\(name): a passcode is looked at, and that does not count yet")
+        if hash != nil, disk.state.passcode.hash != nil { checkWrong() }
+    }
+
+    /// All that were looked at since the last right one count: by their number the next one is put off.
+    func checkWrong() {
+        let (stored, wrong) = (disk.state.passcode.wrong, watch.passcode.wrong)
+        if stored != wrong {
+            world.fail(.passcodes, "\(name): \(wrong) passcodes were looked at in a row, and \(stored) are counted")
         }
     }
 
     /// It goes when nothing asks for it any more.
-    func checkForgotten(_ passcode: PasscodeRecord) {
-        guard passcode.hash == nil, let core else { return }
+    ///
+    /// - Parameter known: What was stored before.
+    func checkForgotten(_ passcode: PasscodeRecord, was known: PasscodeRecord) {
+        guard known.hash != nil, passcode.hash == nil, let core else { return }
         watch.passcode.forgotten()
         if let app = core.state.apps.values.first(where: \.asksForPasscode) {
             world.fail(.passcodes, "\(name): the passcode is forgotten, and \(app.id) asks for it")
@@ -193,17 +223,19 @@ extension Machine {
                 if keeping.contains(true) {
                     watch.passcode.used(at: running, isCertain: events.count == 1 && !keeping.contains(false))
                 }
-            case .passcodeChecked(let check, .right):
-                switch person.asked[check.link.number] {
-                case .enter(let text), .set(let text, _): watch.passcode.wasRight(text, at: running)
-                case .lock, nil: break
+            case .passcodeChecked(let check, let verdict):
+                watch.passcode.wasCompared(check, verdict)
+                switch (verdict, person.asked[check.link.number]) {
+                case (.right, .enter(let text)), (.right, .set(let text, _)):
+                    watch.passcode.wasRight(text, at: running)
+                case (.wrong, _): watch.passcode.wasWrong(at: running)
+                case (.right, .lock), (.right, nil), (.unknown, _): break
                 }
-            case .passcodeChecked(_, .wrong): watch.passcode.wasWrong(of: disk.state.passcode.wrong, at: running)
             default: break
             }
         }
-        for case .checkPasscode(_, _, let hash, _) in effects {
-            watch.passcode.isCompared()
+        for case .checkPasscode(let check, _, let hash, _) in effects {
+            watch.passcode.isCompared(check, isSet: hash != nil)
             guard hash != nil, running < watch.passcode.waitsUntil else { continue }
             world.fail(
                 .passcodes, "\(name): a passcode is looked at \(watch.passcode.waitsUntil - running) ms too early")

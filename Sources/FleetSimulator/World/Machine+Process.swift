@@ -10,7 +10,7 @@ extension Machine {
             goOn()
             watch.records = disk.state.apps
             watch.refusals = []
-            watch.passcode = PasscodeWatch(wrong: disk.state.passcode.wrong)
+            watch.passcode = PasscodeWatch(wrong: watch.passcode.storedWrong)
             watch.pasteboard = PasteboardWatch()
             for (address, wire) in disk.state.documents { watch.noteAuthorization(address, wire) }
             let signatures =

@@ -5,7 +5,10 @@ import FleetProtocol
 /// The laws of what stands in a device's store.
 extension Machine {
     /// A transaction stands: what it has newer will not be forgotten.
-    func stored(_ changes: [StoreChange]) {
+    ///
+    /// - Parameter passcode: What was stored before.
+    func stored(_ changes: [StoreChange], was passcode: PasscodeRecord) {
+        var passcode = passcode
         var wiped: [AppID: String] = [:]
         for case .event(let event) in changes {
             if case .event(let told) = event.body, told.kind == .wiped { wiped[told.header.app] = told.message ?? "" }
@@ -29,11 +32,14 @@ extension Machine {
                 }
                 watch.wishes.note(nil, at: address)
                 watch.levelTimes.end(at: address)
-            case .passcode(let passcode): checkForgotten(passcode)
+            case .passcode(let new):
+                checkForgotten(new, was: passcode)
+                passcode = new
             case .mark(let address, let mark): checkForward(mark.revision, at: address)
             default: break
             }
         }
+        checkWrong()
         for case .event(let event) in changes {
             // One that was two may have a level of a document that has been replaced since.
             guard case .logLevel(let change) = event.body, change.why == .expired, !wasPutBack, oneSince == 1,

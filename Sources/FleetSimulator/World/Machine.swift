@@ -146,6 +146,7 @@ final class Machine: BusClient {
         wasPutBack = true
         disk.replace(by: original.disk)
         watch = Watch(keepingEvents: world.eventLimit)
+        watch.passcode = PasscodeWatch(wrong: disk.state.passcode.wrong)
         person = Person(seed: world.schedule.seed ^ 0xFACF &+ UInt64(number))
         older = original.older
         secrets = SplitMix64(seed: world.schedule.seed ^ 0xC10E &+ UInt64(number))
@@ -275,8 +276,9 @@ final class Machine: BusClient {
                     try? disk.apply(Array(changes.prefix(changes.count / 2)))
                     return crash(isRestarting: true)
                 }
+                let passcode = disk.state.passcode
                 do { try disk.apply(changes) } catch { return world.fail(.total, "\(name): \(error)") }
-                stored(changes)
+                stored(changes, was: passcode)
                 watch.performed(at: runningTime, clock.wall, core?.trust.version ?? 0)
                 isStored = true
                 if !world.isCalm, world.noise.chance(3) { return write(then: effects[(index + 1)...]) }
@@ -340,7 +342,11 @@ final class Machine: BusClient {
             case .checkPasscode(let check, let text, let hash, let new):
                 checkCounted(hash)
                 let isRight = hash.map { $0 == text.map(Person.hash) } ?? true || world.fault == .wrongPasscodesTaken
-                let verdict = isRight ? PasscodeCheck.Verdict.right(new: new.map(Person.hash)) : .wrong
+                // Now and then there is no memory to compare it.
+                var memory = SplitMix64(seed: world.schedule.seed ^ 0x3E30 ^ UInt64(bitPattern: world.now))
+                let isUnknown = !world.isCalm && memory.chance(5)
+                let verdict: PasscodeCheck.Verdict =
+                    isUnknown ? .unknown : isRight ? .right(new: new.map(Person.hash)) : .wrong
                 later(after: 1 + Int64(person.chance.below(300))) { $0.post(.passcodeChecked(check, verdict)) }
             case .log(let entry):
                 watch.noteRefusal(entry)

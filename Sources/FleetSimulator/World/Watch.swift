@@ -140,13 +140,17 @@ struct Watch {
         return watch
     }
 
-    /// What an image has on it is to be told first, or goes first.
-    mutating func goOn(with events: [KeptEvent]) { waiting = events }
+    /// What an image has on it is to be told first, or goes first, and counts.
+    mutating func goOn(with state: DeviceState) {
+        waiting = state.events
+        passcode = PasscodeWatch(wrong: state.passcode.wrong)
+    }
 
     /// It goes on with what somebody else has put on the disk.
     mutating func begin(on state: DeviceState) {
         levels = [:]
         conversations = [:]
+        passcode = PasscodeWatch(wrong: state.passcode.wrong)
         for app in state.apps.values {
             levels[app.id] = app.logLevel
             conversations[app.id] = Conversation(app)
@@ -210,6 +214,7 @@ struct Watch {
             problem = "\(app.id) logs at \(app.logLevel), and no change to it is told"
         }
         for app in conversations.keys { conversations[app]?.stored() }
+        passcode.stored()
         wishes.stored()
         requests.formUnion(taking)
         taking = []
