@@ -247,7 +247,8 @@ extension Controller {
             asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
             spoken: Dictionary(spoken) { $1 },
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 },
-            holding: messages.count == 1 ? holding(asked) : nil, clock: clock,
+            holding: messages.count == 1 ? holding(asked) : nil,
+            unconfirmed: messages.count == 1 ? unconfirmed(asked, wishes) : nil, clock: clock,
             plan: messages.count == 1 ? plan(asked, messages[0]) : nil)
     }
 
@@ -258,6 +259,24 @@ extension Controller {
         let present = try? store.statuses(in: SimulatedFleet.id).filter { $0.device == device && $0.keys == .present }
         let left = try? store.leftKeys(of: device)
         return present.flatMap { present in left.map { Set(present.map(\.app) + $0).sorted() } }
+    }
+
+    private func unconfirmed(_ asked: Asked, _ wishes: [FleetStore.Wish]) -> [Address: Int]? {
+        guard let ended = try? desired.retirements(endedBy: asked) else { return nil }
+        guard !ended.isEmpty, let statuses = try? store.statuses(in: SimulatedFleet.id) else { return nil }
+        var layers: [DeviceID: SaidLayers] = [:]
+        for device in Set(statuses.map(\.device)) { layers[device] = SaidLayers(wishes, of: device) }
+        var counts: [Address: Int] = [:]
+        for (address, leaving) in ended {
+            guard let (layer, app) = address.layerAndApp else { continue }
+            counts[address] = statuses.count { status in
+                guard status.app == app, leaving?.contains(status.device) ?? true, let said = layers[status.device],
+                    said.retire(app, by: [layer])
+                else { return false }
+                return Standing(status, said).retirement == .outstanding
+            }
+        }
+        return counts
     }
 
     private static func isKept(_ code: Response.Failure.Code) -> Bool {

@@ -14,6 +14,8 @@ extension DesiredModel {
         let given: [DeviceID: Int64]
         /// Which apps of a device that is to be removed have keys, as it has said; nil where that is not known.
         let holding: [AppID]?
+        /// On how many devices each retirement that is to end is not confirmed; nil where that is not known.
+        let unconfirmed: [Address: Int]?
         let clock: Timestamp
         let plan: PlannedChange?
     }
@@ -23,14 +25,18 @@ extension DesiredModel {
         guard !isAnswered(RequestName(user: standing.asked.user, id: response.id)) else { return nil }
         let wanted = try outcomes(standing)
         let code: Response.Failure.Code? = if case .failure(let failure) = response.result { failure.code } else { nil }
-        if case .success(let answer, _) = response.result, let holding = standing.holding {
+        if case .success(let answer, _) = response.result {
             let warnings = answer["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
-            let isWarned = warnings.contains { warning in
-                holding.allSatisfy { warning.contains($0.text) } && warning.contains(" had the keys of ")
+            if let holding = standing.holding {
+                let isWarned = warnings.contains { warning in
+                    holding.allSatisfy { warning.contains($0.text) } && warning.contains(" had the keys of ")
+                }
+                if isWarned == holding.isEmpty {
+                    return "a device with the keys of \(holding) is removed, and warned is of \(warnings)"
+                }
             }
-            if isWarned == holding.isEmpty {
-                return "a device with the keys of \(holding) is removed, and warned is of \(warnings)"
-            }
+            let unconfirmed = standing.unconfirmed ?? [:]
+            if let problem = Self.problem(in: warnings, unconfirmed: unconfirmed) { return problem }
         }
         guard !wanted.contains(code) else { return nil }
         func text(_ code: Response.Failure.Code?) -> String { code?.rawValue ?? "done" }

@@ -104,6 +104,46 @@ extension DesiredModel {
             })
     }
 
+    /// The retirements that a change ends, and for whom where that is not for all whom the layer speaks to. Not those of an
+    /// app of which it authorizes, or retires, more: the one is counted when the other counts already.
+    func retirements(endedBy asked: Controller.Asked) throws -> [(address: Address, leaving: Set<DeviceID>?)] {
+        let limit = Request.maximumSize
+        var ended: [Address] = []
+        var leaving: Set<DeviceID>?
+        switch asked.verb {
+        case .apply:
+            let changes = try ApplyRequest(json: asked.body, limit: limit).changes.filter { $0.aspect == .auth }
+            for change in changes where changes.count(where: { $0.app == change.app }) == 1 {
+                if case .auth(.retired, _) = change.value.content { continue }
+                ended.append(.desired(change.layer, change.app, .auth))
+            }
+        case .delete: ended = try SelectionRequest(json: asked.body, limit: limit).documents.flatMap(live)
+        case .groupSet:
+            let request = try GroupRequest(json: asked.body, limit: limit)
+            let before = members(of: request.group)
+            let after = Set(request.devices ?? Array(before)).union(request.add).subtracting(request.remove)
+            leaving = before.subtracting(after)
+            if leaving?.isEmpty == false { ended = live(on: .group(request.group)) }
+        case .groupDelete: ended = live(on: .group(try GroupRequest(json: asked.body, limit: limit).group))
+        default: break
+        }
+        return Set(ended.filter(isRetired)).map { (address: $0, leaving: leaving) }
+    }
+
+    /// Who ends a retirement is told on how many devices nobody knows yet that the keys are gone.
+    static func problem(in warnings: [String], unconfirmed: [Address: Int]) -> String? {
+        for (address, count) in unconfirmed.sorted(by: { $0.key.path < $1.key.path }) {
+            guard let (layer, app) = address.layerAndApp else { continue }
+            let begin = "the retirement of \(app) for \(layer) was not confirmed on "
+            let told = warnings.filter { $0.hasPrefix(begin) }
+            let text = begin + "\(count) device\(count == 1 ? "" : "s"): keys and data may stay there"
+            if told != (count > 0 ? [text] : []) {
+                return "\(address.path) ends, is not confirmed on \(count) devices, and warned is of \(warnings)"
+            }
+        }
+        return nil
+    }
+
     private func retirements(of app: AppID, besides layer: Layer) -> Set<String> {
         Set(
             values.keys.compactMap { address in
@@ -122,7 +162,7 @@ extension DesiredModel {
 }
 
 extension Address {
-    fileprivate var layerAndApp: (layer: Layer, app: AppID)? {
+    var layerAndApp: (layer: Layer, app: AppID)? {
         if case .desired(let layer, let app, _) = self { (layer, app) } else { nil }
     }
 }
