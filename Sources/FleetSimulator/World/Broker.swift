@@ -58,6 +58,7 @@ final class Broker {
         _ topic: String, _ payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool, on connection: Connection,
         acknowledged: @escaping (UInt8) -> Void = { _ in }
     ) {
+        world.restingMinute?.said(topic)
         up(connection, qos) { [unowned self] in
             let isRefused = refuses(topic, payload, retain, by: connection.client.user)
             let reason: UInt8

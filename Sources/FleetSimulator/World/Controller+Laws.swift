@@ -46,6 +46,18 @@ extension Controller {
         if !isBeating { world.fail(.limits, "the controller has not been heard for \(silence) ms, and says nothing") }
     }
 
+    /// What is stored is told a device once a second at most, by a clock that nobody has set since.
+    func checkMarks(_ topic: String) {
+        guard topic.contains("/received/"),
+            case .received(let device)? = Address(topic: topic, in: SimulatedFleet.id)
+        else { return }
+        if let last = markedAt[device], last < world.now, world.now - last < 1_000, clockSetAt < last {
+            world.fail(
+                .bounded, "\(device) is told which events are stored, \(world.now - last) ms after the last time")
+        }
+        markedAt[device] = world.now
+    }
+
     /// Who is shown as connected has spoken, and who has spoken last is shown.
     func checkPresences() {
         guard watch.isNew, isUp, world.violation == nil else { return }

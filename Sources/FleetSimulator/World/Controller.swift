@@ -20,6 +20,8 @@ final class Controller: BusClient {
     var beatDelay: Int64 = 0
     /// When it last greeted each device.
     private(set) var greetedAt: [DeviceID: Int64] = [:]
+    /// When it last told each device on this connection which events are stored.
+    var markedAt: [DeviceID: Int64] = [:]
     /// When it last told a device that something was lost.
     private(set) var lossSaidAt: Int64 = 0
     var isWorkDue = false
@@ -274,7 +276,7 @@ final class Controller: BusClient {
         switch event {
         case .connected:
             phase = .looking
-            (said, heard, repair) = ([], [], Repair())
+            (said, heard, repair, markedAt) = ([], [], Repair(), [:])
             watch = PresenceWatch()
             questions = Questions()
         case .disconnected: phase = .offline
@@ -351,6 +353,7 @@ final class Controller: BusClient {
                 if payload.isEmpty { clearedBy[topic] = runs }
                 if topic.hasPrefix(Self.documents) { documentsSaid[topic, default: []].insert(payload) }
                 if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
+                checkMarks(topic)
                 repair.replaced(topic, payload)
                 if let missing = repair.missing(in: world.broker.retained),
                     case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id)

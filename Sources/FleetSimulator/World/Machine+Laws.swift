@@ -8,6 +8,9 @@ extension Machine {
     func checkStep(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
         guard let core else { return }
         if core.state.events.count > world.eventLimit { world.fail(.bounded, "\(name) keeps too many events") }
+        if wakes.areInVain(events, effects, at: world.now) {
+            world.fail(.bounded, "\(name) is woken again and again, and has nothing to do")
+        }
         if core.trust.version < watch.trust {
             world.fail(.forward, "\(name): the trust document went from \(watch.trust) to \(core.trust.version)")
         }

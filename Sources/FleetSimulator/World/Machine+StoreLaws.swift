@@ -9,6 +9,7 @@ extension Machine {
     /// - Parameter passcode: What was stored before.
     func stored(_ changes: [StoreChange], was passcode: PasscodeRecord) {
         var passcode = passcode
+        world.restingMinute?.stored(by: id)
         var wiped: [AppID: String] = [:]
         for case .event(let event) in changes {
             if case .event(let told) = event.body, told.kind == .wiped { wiped[told.header.app] = told.message ?? "" }

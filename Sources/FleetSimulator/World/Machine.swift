@@ -104,6 +104,7 @@ final class Machine: BusClient {
     var isAboutToSayAgain = false
     var watch: Watch
     var dues = Dues()
+    var wakes = Wakes()
     /// When the present connection was made.
     var connectedAt: Int64 = 0
     /// Connections of apps that have broken by themselves.

@@ -42,6 +42,8 @@ final class World {
     var isCalm = false
     /// Everything has come to rest since.
     var isSettled = false
+    /// The minute before it is looked at whether everything has.
+    var restingMinute: RestingMinute?
     /// A hostile broker has shown the controller reports of earlier, as of a device's image.
     var areReportsReplayed = false
     /// A controller that did not notice that it was put back has given a number to another change as well.
@@ -151,16 +153,26 @@ final class World {
         checkCounts()
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
         let isLossy = schedule.broker == .lossy || schedule.forgetsTombstones
-        pass(until: now + (hasClogged ? 2_700_000 : isLossy ? 1_500_000 : 75_000))
-        if violation == nil { checkAtRest() }
+        rest(for: hasClogged ? 2_700_000 : isLossy ? 1_500_000 : 75_000)
         guard violation == nil, let absent else {
             changeAtRest()
             return violation
         }
         if absent.isClosed { absent.open() } else { absent.turnBack() }
-        pass(until: now + 75_000)
-        if violation == nil { checkAtRest() }
+        rest(for: 75_000)
         return violation
+    }
+
+    /// Lets the world come to rest, and looks at it.
+    private func rest(for time: Int64) {
+        pass(until: now + time - 60_000)
+        let before = steps
+        restingMinute = RestingMinute()
+        pass(until: now + 60_000)
+        let minute = restingMinute
+        restingMinute = nil
+        if violation == nil { checkAtRest() }
+        if let minute, violation == nil { check(minute, steps: steps - before) }
     }
 
     /// Some apps come to their device only later.
