@@ -18,6 +18,10 @@ struct Dues {
     private var open: Set<Int64> = []
     /// What was subscribed to: a marker of nothing only shows that the broker is there.
     private var asked: Set<Int64> = []
+    /// Subscriptions behind which the broker has still to show what it has.
+    private var unshown: Set<Int64> = []
+    /// Where something came that no known key has signed, and nobody was told of that.
+    private var unsigned: Set<String> = []
     /// The newest nonce and when it was said first, how soon behind it another one may be said, and when that is due.
     private var nonce: (name: RandomID, at: Int64)?
     private var nonceInterval = Dues.nonceIntervals.lowerBound
@@ -41,16 +45,24 @@ struct Dues {
     private static let nonceSpread: Int64 = 5_000
 
     /// What the core has looked at, and what follows. Returns what is late.
+    ///
+    /// - Parameter isUnsigned: Whether the device listens to an address, and no key that it knows has signed what came there.
     mutating func handled(
         _ events: [DeviceEvent], _ effects: [DeviceEffect], of core: DeviceCore, on connection: RandomID?,
-        hearing words: Int, late lag: Int64?
+        hearing words: Int, late lag: Int64?, isUnsigned: (Address, [UInt8]) -> Bool
     ) -> String? {
         let now = core.state.running.total
-        for event in events { note(event, of: core.device, on: connection, at: now) }
+        for event in events { note(event, of: core.device, on: connection, at: now, isUnsigned) }
         // What had come on the connection before is of that one.
         let isBeginning = events.contains { if case .connected = $0 { true } else { false } }
         if words > 0, isConnected, !isBeginning { heard(words, late: lag ?? 0, at: now) }
-        for case .subscribe(_, let barrier) in effects { asked.insert(barrier) }
+        for case .subscribe(_, let barrier) in effects {
+            asked.insert(barrier)
+            unshown.insert(barrier)
+        }
+        for case .log(let entry) in effects where !unsigned.isEmpty {
+            unsigned = unsigned.filter { entry.detail?.hasPrefix("\($0): ") != true }
+        }
         if hasReported, effects.contains(where: \.isRefusal) { refusedSince = refusedSince ?? now }
         if effects.contains(where: { if case .report = $0 { true } else { false } }) {
             (hasReported, refusedSince) = (isConnected, nil)
@@ -67,6 +79,10 @@ struct Dues {
         }
         return nil
     }
+
+    /// Where something came that no known key has signed, and nobody is told, though the broker has shown all that was asked for:
+    /// a trust document that names the key would have been among that.
+    var untold: String? { isConnected && unshown.isEmpty ? unsigned.min() : nil }
 
     private func dues(of core: DeviceCore) -> [(at: Int64, since: Int64, what: String)] {
         var dues: [(at: Int64, since: Int64, what: String)] = []
@@ -86,20 +102,29 @@ struct Dues {
         return dues
     }
 
-    private mutating func note(_ event: DeviceEvent, of device: DeviceID, on connection: RandomID?, at now: Int64) {
+    private mutating func note(
+        _ event: DeviceEvent, of device: DeviceID, on connection: RandomID?, at now: Int64,
+        _ isUnsigned: (Address, [UInt8]) -> Bool
+    ) {
         switch event {
         case .connected:
             self = Dues()
             isConnected = true
         case .disconnected, .stopping: self = Dues()
         case .message(let topic, let payload):
-            switch Address(topic: topic, in: SimulatedFleet.id) {
+            let address = Address(topic: topic, in: SimulatedFleet.id)
+            switch address {
+            case .desired:
+                // Of what is held for keys that may become known the newest of each topic is.
+                unsigned.remove(topic)
+                if isConnected, let address, isUnsigned(address, payload) { unsigned.insert(topic) }
             case .barrier:
                 let marker = try? BarrierMarker(json: payload, limit: 1_024)
                 guard let marker, marker.connection == connection else { return }
                 isPastFirst = true
                 if self.marker?.number == marker.counter { self.marker = nil }
                 open.remove(marker.counter)
+                unshown.remove(marker.counter)
             case .hello: isGreeted = true
             case .presence(.device(device)):
                 guard isPastFirst, presenceSince == nil else { return }

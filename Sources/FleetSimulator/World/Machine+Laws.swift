@@ -103,6 +103,14 @@ extension Machine {
         if !isTold { world.fail(.unforged, "\(name) was shown another fleet's document, and tells nobody") }
     }
 
+    /// Whether this device listens there, and no key that it knows has signed it.
+    private func isUnsigned(_ wire: [UInt8], at address: Address) -> Bool {
+        guard watch.unsigned.contains(wire), case .desired(let layer, let app, _) = address,
+            disk.state.apps[app] != nil
+        else { return false }
+        return layer == .all || layer == .device(id)
+    }
+
     private static let trust = Address.trust.topic(in: SimulatedFleet.id)
 
     func isTrust(_ event: DeviceEvent) -> Bool {
@@ -129,7 +137,12 @@ extension Machine {
     func checkDues(_ events: [DeviceEvent], _ effects: [DeviceEffect]) {
         guard let core else { return }
         let late = dues.handled(
-            events, effects, of: core, on: watch.bus.connection, hearing: watch.words.count, late: watch.lag)
+            events, effects, of: core, on: watch.bus.connection, hearing: watch.words.count, late: watch.lag,
+            isUnsigned: { address, wire in isUnsigned(wire, at: address) })
+        if let topic = dues.untold {
+            world.fail(
+                .unforged, "\(name) was shown at \(topic) what no key has signed that it knows, and tells nobody")
+        }
         guard let late else { return }
         world.fail(.ends, "\(name): \(late)")
     }

@@ -22,6 +22,8 @@ struct Watch {
     var forged: Set<[UInt8]> = []
     /// Of that, what is signed for another fleet.
     var foreign: Set<[UInt8]> = []
+    /// Documents that were signed by no key which this device trusts, or will.
+    var unsigned: Set<[UInt8]> = []
     /// What this run of its agent has refused last, as its log says.
     var refusals: [String] = []
     /// Markers that were published.

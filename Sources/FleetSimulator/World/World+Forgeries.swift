@@ -17,6 +17,7 @@ extension World {
             }
             for address in ([config] + others).prefix(count) {
                 let wire = forged(at: address, fleet.uuid, untrustedKey(of: machine), Self.farAhead)
+                machine.watch.unsigned.insert(wire)
                 machine.shown(address.topic(in: SimulatedFleet.id), wire)
             }
         case .otherFleet:
@@ -117,8 +118,9 @@ extension World {
             broker.overwrite(
                 topic, [said, [], Array("{}".utf8), Array("{ ".utf8) + said.dropFirst(), other][noise.below(5)])
         case .supplanted:
-            broker.overwrite(
-                config.topic(in: SimulatedFleet.id), forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead))
+            let wire = forged(at: config, fleet.uuid, fleet.strangerKey, Self.farAhead)
+            for machine in machines { machine.watch.unsigned.insert(wire) }
+            broker.overwrite(config.topic(in: SimulatedFleet.id), wire)
         case .emptied:
             let own = ["presence/\(machine.id)", "reply/\(machine.id)/"]
                 .map { Address.prefix(of: SimulatedFleet.id) + $0 }
