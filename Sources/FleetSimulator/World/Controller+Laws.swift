@@ -192,6 +192,8 @@ extension Controller {
                 let problem = try desired.answered(
                     response, to: request.verb, request.body, of: request.user, strangers: strangers)
                 if let problem { world.fail(.answered, problem) }
+                let isKept = if case .failure(let failure) = response.result { Self.isKept(failure.code) } else { true }
+                if request.verb.isChange, isKept, keptSince[name] == nil { keptSince[name] = world.now }
             } catch {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
@@ -214,6 +216,21 @@ extension Controller {
         let isStopping = effects.contains { if case .stop = $0 { true } else { false } }
         if world.now % 4 == 0, !isStopping { world.checkCounts() }
     }
+
+    /// What was answered is kept for a day, by a clock that nobody has set: who asks again hears the same, and no change is made
+    /// twice. A backup may know of less.
+    func checkKept() throws {
+        guard isPunctual, !wasPutBack else { return }
+        for (name, at) in keptSince.sorted(by: { ($0.value, $0.key.id.text) < ($1.value, $1.key.id.text) }) {
+            let age = world.now - at
+            guard try age < Self.keptFor && !store.keepsAnswer(to: name.id, of: name.user) else { continue }
+            world.fail(
+                .answered, "\(name.user.text) was answered \(age / 3_600_000) h ago, and that is not kept any more")
+        }
+    }
+
+    /// A day, but for an hour.
+    private static let keptFor: Int64 = 82_800_000
 
     /// Devices that the store has never heard of.
     private var strangers: Set<DeviceID> {

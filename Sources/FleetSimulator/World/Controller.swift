@@ -93,6 +93,8 @@ final class Controller: BusClient {
     var repair = Repair()
     /// The requests of this connection that are not answered yet.
     var heard: Set<RequestName> = []
+    /// When the changes were first answered whose answers are to be kept.
+    var keptSince: [RequestName: Int64] = [:]
     /// The requests that have come.
     var asked: [RequestName: Asked] = [:]
     /// Where the newest report of each device-app stands that its store has had.

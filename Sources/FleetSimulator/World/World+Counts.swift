@@ -49,6 +49,8 @@ extension World {
             let selectors = (0...(any.chance(70) ? 0 : any.below(3))).map { _ in selector(&any) }
             try checkProgress(of: selectors, real)
             try controller.checkTimes()
+            // Elsewhere nothing is forgotten yet.
+            if schedule.lastsDays { try controller.checkKept() }
         } catch {
             fail(.total, "\(error)")
         }
