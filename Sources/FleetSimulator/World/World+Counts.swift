@@ -47,7 +47,7 @@ extension World {
             }
             var any = SplitMix64(seed: schedule.seed ^ UInt64(bitPattern: now))
             let selectors = (0...(any.chance(70) ? 0 : any.below(3))).map { _ in selector(&any) }
-            try checkProgress(of: selectors, real)
+            try checkProgress(of: selectors.map { asOf($0, &any) }, real)
             try controller.checkTimes()
             // Elsewhere nothing is forgotten yet.
             if schedule.lastsDays { try controller.checkKept() }
@@ -73,10 +73,46 @@ extension World {
         }
     }
 
+    /// Documents as they stood for somebody who has changed them last, or earlier.
+    private func asOf(_ selector: DocumentSelector, _ any: inout SplitMix64) -> DocumentSelector {
+        guard let aspect = selector.aspect,
+            let newest = controller.desired.newest[.desired(selector.layer, selector.app, aspect)]
+        else { return selector }
+        let revision = any.chance(60) ? newest : newest - 1 - Int64(any.below(4))
+        return DocumentSelector(app: selector.app, layer: selector.layer, aspect: aspect, revision: revision)
+    }
+
+    /// Who asks about a change that another one has followed is told so, and by whom that was; a new signature is none.
+    private func checkSuperseded(_ told: [ProgressAnswer.Superseded], of selectors: [DocumentSelector]) {
+        for selector in selectors {
+            guard let aspect = selector.aspect, selector.revision != nil else { continue }
+            let address = Address.desired(selector.layer, selector.app, aspect)
+            // By what number something went with its group or its device, nobody was told.
+            guard controller.desired.values[address] != nil, let newest = controller.desired.newest[address] else {
+                continue
+            }
+            func isSame(_ app: AppID, _ layer: Layer, _ other: Aspect?) -> Bool {
+                app == selector.app && layer == selector.layer && other == aspect
+            }
+            let said = told.filter { isSame($0.app, $0.layer, $0.aspect) }
+            let by = controller.desired.changes[newest]?.user.text
+            let older = selectors.count {
+                isSame($0.app, $0.layer, $0.aspect) && $0.revision.map { $0 < newest } ?? false
+            }
+            if said.count != older || said.contains(where: { $0.isDeleted || $0.by != by ?? $0.by }) {
+                fail(
+                    .summary,
+                    "progress of \(address.path) at \(selector.revision ?? 0) tells of \(said), and it was changed last at"
+                        + " \(newest) by \(by ?? "nobody")")
+            }
+        }
+    }
+
     /// How far a change has come, as `progress` tells it: of all devices that its documents speak to, and of no others, and
     /// the first of those that have still to answer are named, who is there before who is away.
     private func checkProgress(of selectors: [DocumentSelector], _ all: [AppID: CountedApp]) throws {
         let answer = try controller.store.progress(of: selectors, at: controller.clock)
+        checkSuperseded(answer.superseded, of: selectors)
         var counts: [Set<DeviceID>: [AppID: CountedApp]] = [:]
         var wanted: Set<Missing> = []
         var rest = answer.rows[...]
