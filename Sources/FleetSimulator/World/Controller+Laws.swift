@@ -179,6 +179,9 @@ extension Controller {
                     world.fail(.answered, problem)
                 }
                 if let plan = standing?.plan, !desired.isAnswered(name) { try check(plan, response) }
+                if let said = standing?.lastSaid, !desired.isAnswered(name), case .success = response.result {
+                    try checkRemoval(request, of: said)
+                }
                 heard.remove(name)
                 // What is a day old is remembered by the process alone.
                 if !desired.isAnswered(name), case .failure(let failure) = response.result,
@@ -278,7 +281,8 @@ extension Controller {
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 },
             holding: messages.count == 1 ? holding(asked) : nil,
             unconfirmed: messages.count == 1 ? unconfirmed(asked, wishes) : nil, clock: clock,
-            plan: messages.count == 1 ? plan(asked, messages[0]) : nil)
+            plan: messages.count == 1 ? plan(asked, messages[0]) : nil,
+            lastSaid: messages.count == 1 ? lastSaid(asked) : nil)
     }
 
     private func holding(_ asked: Asked) -> [AppID]? {

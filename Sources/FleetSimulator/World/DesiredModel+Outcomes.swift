@@ -18,6 +18,8 @@ extension DesiredModel {
         let unconfirmed: [Address: Int]?
         let clock: Timestamp
         let plan: PlannedChange?
+        /// Of a device that is to be removed; nil where that is not known.
+        let lastSaid: LastSaid?
     }
 
     /// What is wrong with the outcome of a change that nobody has been answered about yet.
