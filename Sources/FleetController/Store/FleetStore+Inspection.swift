@@ -89,6 +89,19 @@ extension FleetStore {
         }
     }
 
+    /// How many reports, events, and marks and gaps of those, are of no device that is known.
+    package func strays() throws -> Int64 {
+        try transaction { transaction in
+            try transaction.number(
+                """
+                SELECT (SELECT count(*) FROM device_apps WHERE id >> 16 NOT IN (SELECT id FROM devices))
+                    + (SELECT count(*) FROM events WHERE device NOT IN (SELECT id FROM devices))
+                    + (SELECT count(*) FROM marks WHERE device NOT IN (SELECT id FROM devices))
+                    + (SELECT count(*) FROM gaps WHERE device NOT IN (SELECT id FROM devices))
+                """) ?? 0
+        }
+    }
+
     /// What is known of a device beside its apps.
     package struct KnownDevice: Hashable, Sendable {
         /// The newest that it has spoken of.

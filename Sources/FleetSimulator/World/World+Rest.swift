@@ -35,6 +35,8 @@ extension World {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
             }
             for machine in machines where machine.isRemoved { try checkGone(machine, statuses, online) }
+            let strays = try store.strays()
+            if strays > 0 { fail(.gone, "of devices that were taken out the store has \(strays) reports and events") }
             let asked = Set(controller.questions.waiting(at: now))
             for machine in members {
                 if asked.contains(machine.id), controller.isPunctual {
