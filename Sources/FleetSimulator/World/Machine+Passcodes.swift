@@ -133,10 +133,13 @@ extension Machine {
         post(.frame(LinkID(lastLink), .passcode(request)))
     }
 
-    /// Policies may have changed since, in the same moment: then more may have been asked for.
-    private var longestAsked: Int64 {
-        guard watch.isAlone, let core else { return Person.longPasscode }
-        return core.state.apps.values.filter(\.asksForPasscode).map(\.shortestPasscode).max() ?? 0
+    /// Whether it has what all apps ask for. Policies may have changed since, in the same moment: then more may have been asked
+    /// for.
+    private func isStrong(_ passcode: String) -> Bool {
+        guard watch.isAlone, let core else {
+            return passcode.count >= Person.longPasscode && Person.isMixed(passcode)
+        }
+        return core.state.apps.values.allSatisfy { !$0.asksForPasscode || $0.takes(passcode) }
     }
 
     /// The agent has answered.
@@ -154,7 +157,7 @@ extension Machine {
         case (.enter(let text), .wrong), (.set(_, let text?), .wrong):
             if hash == Person.hash(text) { world.fail(.passcodes, "\(name): the right passcode was refused") }
         case (.set(let new, _), .tooWeak):
-            if new.count >= longestAsked { world.fail(.passcodes, "\(name): '\(new)' is said to be too weak") }
+            if isStrong(new) { world.fail(.passcodes, "\(name): '\(new)' is said to be too weak") }
         case (_, .tooEarly):
             if (result.wait ?? 0) <= 0 { world.fail(.ends, "\(name): nobody says when a passcode is looked at again") }
         default: break
@@ -274,7 +277,7 @@ extension Machine {
             return world.fail(
                 .passcodes, "\(name)/\(app.id): it has secure services, and nobody has entered the passcode")
         }
-        if text.count < app.shortestPasscode || app.passcodeLock != nil {
+        if !app.takes(text) || app.passcodeLock != nil {
             world.fail(.passcodes, "\(name)/\(app.id): it has secure services by '\(text)'")
         }
         if isTick, let autoLock = app.secureServices.autoLock, time >= autoLock * 1_000 {
@@ -286,7 +289,7 @@ extension Machine {
     private func checkClosing(_ app: AppRecord, was old: AppRecord) {
         guard watch.isAlone, old.availability == .available, app.availability != .available,
             old.asksForPasscode, app.asksForPasscode, app.isOpenButForPasscode,
-            let text = watch.passcode.entered?.text, text.count >= app.shortestPasscode
+            let text = watch.passcode.entered?.text, app.takes(text)
         else { return }
         world.fail(.passcodes, "\(name)/\(app.id): an app was used in time, and it is locked")
     }
@@ -330,7 +333,7 @@ extension Machine {
         guard app.asksForPasscode, app.isOpenButForPasscode else { return }
         let isOpen = app.availability == .available
         if watch.isAlone, watch.passcode.isEnteredNow, !isOpen,
-            watch.passcode.entered?.text.count ?? 0 >= app.shortestPasscode
+            watch.passcode.entered.map({ app.takes($0.text) }) ?? false
         {
             world.fail(.passcodes, "\(name)/\(app.id): the passcode was entered, and it has no secure services")
         }
@@ -358,7 +361,7 @@ extension Machine {
     /// At rest: whether an app that asks for the passcode has its secure services. Where nobody can say, as its record does.
     func isOpen(_ record: AppRecord) -> Bool {
         guard let core, let text = watch.passcode.entered?.text, record.passcodeLock == nil,
-            text.count >= record.shortestPasscode
+            record.takes(text)
         else { return false }
         let time = watch.passcode.idleTime(of: record.id, at: core.state.running.total) ?? 0
         if let autoLock = record.secureServices.autoLock, time >= autoLock * 1_000 { return false }
@@ -373,6 +376,9 @@ extension AppRecord {
     }
     /// When no app is used.
     fileprivate var locksItself: Bool { asksForPasscode && secureServices.autoLock != nil }
-    /// In characters.
-    fileprivate var shortestPasscode: Int64 { secureServices.passcode?.minLength ?? 0 }
+    /// Whether a passcode has what its policy asks for.
+    fileprivate func takes(_ passcode: String) -> Bool {
+        guard let asked = secureServices.passcode else { return true }
+        return passcode.count >= asked.minLength ?? 0 && (asked.classes == nil || Person.isMixed(passcode))
+    }
 }

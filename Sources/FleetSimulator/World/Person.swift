@@ -17,9 +17,14 @@ struct Person {
     private var known: [String] = []
     private var number = 0
 
-    /// A passcode that all policies take has as many characters, one that some take as few.
+    /// A passcode that all policies take has as many characters, digits and letters among them; one that some take as few.
     static let longPasscode: Int64 = 8
     static let shortPasscode: Int64 = 5
+
+    /// Whether it has digits and letters. They type no others.
+    static func isMixed(_ passcode: String) -> Bool {
+        passcode.contains { ("0"..."9").contains($0) } && passcode.contains { ("a"..."z").contains($0) }
+    }
 
     init(seed: UInt64) {
         chance = SplitMix64(seed: seed)
@@ -53,6 +58,8 @@ struct Person {
 
     private mutating func newPasscode() -> String {
         number += 1
+        // Now and then one that is long enough, and has no digit.
+        if number.isMultiple(of: 4) { return "passcode" }
         // The first ones are just as long as they must be.
         return number.isMultiple(of: 2) ? "passcod\(number)" : "pass\(number)"
     }

@@ -338,6 +338,7 @@ extension World {
             case 0:
                 var passcode = SecureServicesValue.Passcode(isRequired: true)
                 passcode.minLength = Self.needsCode(app) ? Person.longPasscode : Person.shortPasscode
+                passcode.classes = Self.needsCode(app) ? ["digit", "letter"] : nil
                 (passcode.maxAttempts, passcode.then) = Self.needsCode(app) ? (3, .wipe) : (4, .lock)
                 value.passcode = passcode
                 if !Self.needsCode(app) { value.autoLock = 40 }
