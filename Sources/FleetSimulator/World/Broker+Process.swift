@@ -39,6 +39,7 @@ extension Broker {
         guard isUp else { return }
         world.say("broker", "stands still for \(time) ms")
         stalledUntil = world.now + time
+        endOverdue(after: time)
         for connection in connections where !connection.isDead {
             connection.up.hold(until: stalledUntil)
             connection.down.hold(until: stalledUntil)
@@ -49,6 +50,23 @@ extension Broker {
                 guard connection.isClientThere, connection.isBrokerThere, !connection.isDead else { return }
                 cut(connection, noticedAfter: time - patience)
                 connection.client.lost(connection)
+            }
+        }
+    }
+
+    /// Measured of one that was stopped: now and then it looks at its clock before it reads what has come. Whom it has not heard
+    /// for too long it throws off then, all or some of them, also those who have spoken all the time, and what they have said
+    /// meanwhile is lost.
+    private func endOverdue(after time: Int64) {
+        var any = SplitMix64(seed: world.schedule.seed ^ 0x57B0 ^ UInt64(bitPattern: world.now))
+        guard time > 15_000, any.chance(40) else { return }
+        let share = any.chance(70) ? 100 : 50
+        let overdue = connections.filter { patience(with: $0.client) < time && any.chance(share) }
+        world.after(time) { [unowned self] in
+            guard world.now >= stalledUntil else { return }
+            for connection in overdue where connection.isBrokerThere && !connection.isDead {
+                world.say("broker", "has not heard \(connection.client.name) for too long")
+                end(connection)
             }
         }
     }
