@@ -147,7 +147,7 @@ extension Broker {
     /// Whoever still thinks that a connection stands is told.
     func calm() {
         start()
-        (stalledUntil, refusedUntil) = (0, [:])
+        (stalledUntil, refusedUntil, hiddenUntil) = (0, [:], [:])
         for connection in connections
         where max(connection.up.last, connection.down.last) > world.now + 2_000 {
             freeze(connection, for: 0, isDead: true)

@@ -44,6 +44,21 @@ extension Broker {
         return Guard.asking(user.text, topic, payload, isRetained: isRetained) { guardian?.mayRead($0, $1) ?? false }
     }
 
+    /// Somebody has written a list by which a client may read nothing, or no documents. Measured: what it subscribes to is granted,
+    /// what is published to it is answered as if it had been shown, and with a better list nothing is shown again. The guard asks
+    /// no list; and only in a world whose broker drops is there the time to find what is missing.
+    func hide(from user: User, for time: Int64, isAll: Bool) {
+        guard guardian == nil, manners == .lossy else { return }
+        world.say("broker", "shows \(user.text) \(isAll ? "nothing" : "no documents") any more")
+        hiddenUntil[user] = (world.now + time, isAll)
+        hasHidden = true
+    }
+
+    func isHidden(_ topic: String, from user: User) -> Bool {
+        guard let until = hiddenUntil[user], world.now < until.time else { return false }
+        return until.isAll || topic.hasPrefix(Controller.documents)
+    }
+
     /// Whether a deliberate mistake lets the guard forget at once what a message has taught it.
     private func isForgotten(_ topic: String, isRead: Bool) -> Bool {
         switch world.fault {

@@ -25,6 +25,9 @@ final class Broker {
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
     /// Until when what a client says is refused: somebody has written a wrong list of who may do what.
     var refusedUntil: [User: Int64] = [:]
+    /// Until when a client is shown nothing, or no documents, for the same reason; and whether anybody ever was.
+    var hiddenUntil: [User: (time: Int64, isAll: Bool)] = [:]
+    var hasHidden = false
     private var rights: [User: (publish: [Filter], read: [Filter])] = [:]
     /// What its process knows of its clients, as of its start; nil where an ACL file says who may do what.
     var guardian: Guard?
@@ -248,6 +251,7 @@ final class Broker {
     ) {
         guard mayRead(topic, payload, isRetained: isRetained, connection.client.user) else { return }
         checkShown(topic, to: connection.client)
+        if isHidden(topic, from: connection.client.user) { return drop(topic, to: connection) }
         if qos != .atMostOnce, connection.isClogged { return drop(topic, to: connection) }
         switch manners {
         case .honest: break

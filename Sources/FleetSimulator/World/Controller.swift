@@ -405,6 +405,9 @@ final class Controller: BusClient {
                     let topic = line.details["topic"] ?? ""
                     world.fail(.summary, "it says that \(topic) was replaced, and nobody has done so")
                 }
+                if line.details["what"]?.hasPrefix("has other documents") == true {
+                    world.visit("controller", "warns of other documents", phase.rawValue)
+                }
                 if line.message == "repaired" { (phase, servingSince) = (.serving, world.now) }
                 if line.level == .error, !(wasFull && Self.isOfFullDisk("\(line.details)")) {
                     world.fail(.total, "the controller logs: \(line.message) \(line.details)")

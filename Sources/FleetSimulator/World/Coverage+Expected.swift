@@ -18,6 +18,7 @@ extension Coverage {
             + each("outcome of log levels", ["expired"], ["awaitingCode"])
             + each("outcome of log levels", ["awaitingCode"], ["applied"])
             + each("exchange", ["connection lost"], ["not done"])
+            + each("controller", ["warns of other documents"], ["serving"])
             + each("device event", ["codeChecked"], names(Phase.allCases))
             + each("device event", ["passcode is not compared"], names([.certain]))
             + each("device event", ["display", "displayed"], names([.beforeFirst, .fetching]))
@@ -119,6 +120,7 @@ extension Coverage {
                 "status", "event", "log-level", "request",
             ], ["looking", "serving"])
         + each("controller", ["barrier"], ["looking", "serving"])
+        + each("controller", ["warns of other documents"], ["serving"])
 
     private static let requests =
         each(

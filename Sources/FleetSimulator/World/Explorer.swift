@@ -160,7 +160,7 @@ extension Action {
             .enterCode(let device, _, _), .remove(let device), .enroll(let device, _), .clone(let device),
             .stopClock(let device, _), .stall(let device, _, _), .copy(let device, _):
             device
-        case .refuseSaid(let device, _): device
+        case .refuseSaid(let device, _), .hide(let device, _, _): device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
         case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .ageBroker, .saveBroker,

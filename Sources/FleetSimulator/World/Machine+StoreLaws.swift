@@ -146,7 +146,9 @@ extension Machine {
         // Signed again in a new epoch, it is shown, and once more before anything of the earlier one is forgotten.
         guard wish.change.epoch < wish.revision.epoch, mark.revision.epoch < wish.revision.epoch,
             wish.revision.epoch == core.state.highest.epoch, world.schedule.broker != .hostile,
-            connection?.dropped[address.topic(in: SimulatedFleet.id)] ?? 0 < 2
+            connection?.dropped[address.topic(in: SimulatedFleet.id)] ?? 0 < 2,
+            // What was hidden on a connection that is gone by now is not counted any more.
+            isConnectionCurrent || !world.broker.hasHidden
         else { return }
         world.fail(.convergence, "\(name) forgets \(address.path), which \(wish.revision) was to tell it again")
     }

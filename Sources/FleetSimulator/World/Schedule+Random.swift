@@ -107,6 +107,20 @@ extension Schedule {
             let pause = copies.milliseconds(copies.chance(70) ? 2_000...8_000 : 8_000...40_000)
             steps.insert(Step(at, .copyHome(every: pause)), inOrderOf: \.at)
         }
+        // In some somebody writes a wrong list of who may read what, now and then for longer than nobody is warned. A controller to
+        // which documents alone are hidden would greet nobody, and afterwards bring back few of them with each heartbeat.
+        var lists = SplitMix64(seed: seed ^ 0xA101)
+        if broker == .lossy, lists.chance(30) {
+            for _ in 0...lists.below(2) {
+                let at = steps[lists.below(steps.count)].at
+                let isLong = lists.chance(40)
+                let time = lists.milliseconds(isLong ? 1_500_000...2_400_000 : 1...100_000)
+                let device = lists.chance(70) ? lists.below(devices) : nil
+                let isAll = device == nil || lists.chance(isLong ? 30 : 60)
+                steps.insert(Step(at, .hide(device, time, isAll: isAll)), inOrderOf: \.at)
+                if isLong { steps.insert(Step(at + time, .pause), inOrderOf: \.at) }
+            }
+        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }

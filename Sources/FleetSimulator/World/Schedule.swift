@@ -84,6 +84,8 @@ package enum Action: Hashable, Sendable {
     case stallBroker(Int64)
     /// The broker refuses what a device says, or the controller, for milliseconds.
     case refuseSaid(Int?, Int64)
+    /// It shows a device, or the controller, nothing any more, or no documents, for milliseconds.
+    case hide(Int?, Int64, isAll: Bool)
     case crashController(effects: Int, downFor: Int64)
     /// The controller's disk is full for a moment, after so many transactions.
     case fillControllerDisk(after: Int)

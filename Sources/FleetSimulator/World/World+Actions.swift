@@ -37,6 +37,8 @@ extension World {
         case .refuseSaid(let device, let time):
             broker.refuse(device.map { machines[$0].user } ?? controller.user, for: time)
             for person in operators where noise.chance(20) { broker.refuse(person.user, for: time) }
+        case .hide(let device, let time, let isAll):
+            broker.hide(from: device.map { machines[$0].user } ?? controller.user, for: time, isAll: isAll)
         case .crashController(let effects, let time):
             controller.downFor = time
             if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
