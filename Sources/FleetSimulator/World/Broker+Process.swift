@@ -1,3 +1,4 @@
+import FleetProtocol
 import Mosquitto
 
 /// What happens to the broker as a process, and to its database.
@@ -29,9 +30,25 @@ extension Broker {
             if isPowerCut { connection.isDead = true }
         }
         if !isCrash { save() }
-        if age > 0 { saved = age <= olds.count ? olds[olds.count - age] : [:] }
+        if age > 0 {
+            saved = age <= olds.count ? olds[olds.count - age] : [:]
+            damage()
+        }
         (retained, memberships) = (saved, [:])
         world.after(downFor) { [unowned self] in start() }
+    }
+
+    /// Now and then some bytes of that database are others. Measured: it starts without a word, and has all but what it cannot read.
+    private func damage() {
+        var any = SplitMix64(seed: world.schedule.seed ^ 0xDA76 ^ UInt64(bitPattern: world.now))
+        guard any.chance(30) else { return }
+        for topic in saved.keys.sorted() where any.chance(30) {
+            saved[topic] = nil
+            world.say("broker", "cannot read \(topic) in its database")
+            if case .presence(.device(let device))? = Address(topic: topic, in: SimulatedFleet.id) {
+                damagedPresences.insert(device)
+            }
+        }
     }
 
     /// The whole of it stands still: it saves a large database, or hashes many passwords. Some wait for too long.

@@ -21,6 +21,8 @@ final class Broker {
     var memberships: [String: [GroupID]] = [:]
     /// What was saved before, the newest last.
     var olds: [[String: Retained]] = []
+    /// Of these devices it came back without a presence that it had saved, perhaps with the statuses behind it.
+    var damagedPresences: Set<DeviceID> = []
     /// Everything that ever stood below desired/ or was said to a device, for a hostile broker to show again.
     private(set) var seen: [(topic: String, payload: [UInt8])] = []
     /// Until when what a client says is refused: somebody has written a wrong list of who may do what.

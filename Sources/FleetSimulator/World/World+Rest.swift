@@ -107,9 +107,11 @@ extension World {
         if let topic = kept.keys.min() { fail(.convergence, "the broker holds \(topic), which nobody wants") }
     }
 
-    /// Whoever looks is told of keys that may be on an earlier disk.
+    /// Whoever looks is told of keys that may be on an earlier disk. Which one that was a presence tells: the statuses alone, as a
+    /// damaged database may give them back, do not.
     private func checkLeftKeys(of machine: Machine) throws {
-        guard let left = machine.leftBehind, left.incarnation == machine.enrollment.incarnation, !controller.wasPutBack
+        guard let left = machine.leftBehind, left.incarnation == machine.enrollment.incarnation, !controller.wasPutBack,
+            !broker.damagedPresences.contains(machine.id)
         else { return }
         let told = try controller.store.leftKeys(of: machine.id)
         guard !left.apps.isSubset(of: told) else { return }

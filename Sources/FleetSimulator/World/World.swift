@@ -154,8 +154,7 @@ final class World {
         // What was dropped without a word is found by comparing, which takes ten minutes to go round.
         let isLossy = schedule.broker == .lossy || schedule.forgetsTombstones
         // Who was shown nothing for long asks ever more rarely, and is told in later rounds what it lacks.
-        let lossy: Int64 = broker.hasHidden ? 3_600_000 : hasClogged ? 2_700_000 : 1_500_000
-        rest(for: isLossy || broker.hasHidden || hasClogged ? lossy : 75_000)
+        rest(for: broker.hasHidden ? 3_600_000 : hasClogged ? 2_700_000 : isLossy ? 1_500_000 : 75_000)
         guard violation == nil, let absent else {
             changeAtRest()
             return violation
