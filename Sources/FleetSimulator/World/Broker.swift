@@ -86,6 +86,8 @@ final class Broker {
                     acknowledged(reason)
                 }
             }
+            // Behind its answer, if it gives one.
+            if isRefused, world.endsRefused { end(connection) }
         }
     }
 

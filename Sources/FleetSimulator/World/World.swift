@@ -38,6 +38,9 @@ final class World {
     let requestLimit: Int
     /// In half of them a guard says who may do what at the broker.
     let isGuarded: Bool
+    /// In some the broker ends a connection whenever it refuses what is published there, as Mosquitto does without a limit to its
+    /// queues, or with a full one.
+    let endsRefused: Bool
     /// The faults have stopped.
     var isCalm = false
     /// Everything has come to rest since.
@@ -75,6 +78,7 @@ final class World {
         eventLimit = limits.chance(20) ? 2 + limits.below(4) : 1_000
         requestLimit = limits.chance(20) ? 1 + limits.below(4) : 256
         isGuarded = limits.chance(50)
+        endsRefused = limits.chance(20)
         trace = Trace(isOn: isTraced)
         machines = try (0..<schedule.devices).map { try Machine($0, self) }
         operators = (0...Schedule.operators).map { Operator($0, self) }
