@@ -5,7 +5,7 @@ import Mosquitto
 extension Broker {
     /// A client connects; when the broker is down, nothing comes of it.
     func connect(_ client: any BusClient, will: (topic: String, payload: [UInt8])?) -> Connection? {
-        guard isUp, world.now >= stalledUntil else { return nil }
+        guard isUp, world.now >= max(stalledUntil, lockedUntil) else { return nil }
         let connection = Connection(client, will: will)
         // The same client id: the old connection is thrown off, and its will said, now or when others have been served.
         for old in connections where old.client.user == client.user && !isPerson(client.user) {
@@ -126,6 +126,15 @@ extension Broker {
         }
     }
 
+    /// It is told to read its passwords again, and cannot. Measured: all are thrown off, with no will, and nobody is let in; nor would
+    /// it start.
+    func lockOut(for time: Int64) {
+        guard isUp, world.now >= stalledUntil else { return }
+        world.say("broker", "cannot read its passwords")
+        lockedUntil = world.now + time
+        for connection in connections { end(connection, isWillSaid: false) }
+    }
+
     /// Nothing of it may come through: then the client finds that nobody answers any more.
     func tellLoss(of connection: Connection, isPowerCut: Bool = false) {
         guard connection.isClientThere, !connection.isDead else { return }
@@ -147,7 +156,7 @@ extension Broker {
     /// Whoever still thinks that a connection stands is told.
     func calm() {
         start()
-        (stalledUntil, refusedUntil, hiddenUntil) = (0, [:], [:])
+        (stalledUntil, lockedUntil, refusedUntil, hiddenUntil) = (0, 0, [:], [:])
         for connection in connections
         where max(connection.up.last, connection.down.last) > world.now + 2_000 {
             freeze(connection, for: 0, isDead: true)

@@ -12,6 +12,8 @@ final class Broker {
     var manners: Schedule.Manners
     var isUp = true
     var stalledUntil: Int64 = 0
+    /// Until when it lets nobody connect.
+    var lockedUntil: Int64 = 0
     var connections: [Connection] = []
     /// The broker has left them, and their clients do not know it yet.
     var halfOpen: [Connection] = []

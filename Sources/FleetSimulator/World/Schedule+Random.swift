@@ -121,6 +121,12 @@ extension Schedule {
                 if isLong { steps.insert(Step(at + time, .pause), inOrderOf: \.at) }
             }
         }
+        // In some the broker cannot read its passwords for a while.
+        var lockouts = SplitMix64(seed: seed ^ 0x10C5)
+        if lockouts.chance(4) {
+            let at = steps[lockouts.below(steps.count)].at
+            steps.insert(Step(at, .lockOut(lockouts.milliseconds(1...120_000))), inOrderOf: \.at)
+        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
     }
 }

@@ -86,6 +86,8 @@ package enum Action: Hashable, Sendable {
     case refuseSaid(Int?, Int64)
     /// It shows a device, or the controller, nothing any more, or no documents, for milliseconds.
     case hide(Int?, Int64, isAll: Bool)
+    /// The broker cannot read its passwords, for milliseconds: nobody has an account with it.
+    case lockOut(Int64)
     case crashController(effects: Int, downFor: Int64)
     /// The controller's disk is full for a moment, after so many transactions.
     case fillControllerDisk(after: Int)

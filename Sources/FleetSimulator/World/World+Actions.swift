@@ -39,6 +39,7 @@ extension World {
             for person in operators where noise.chance(20) { broker.refuse(person.user, for: time) }
         case .hide(let device, let time, let isAll):
             broker.hide(from: device.map { machines[$0].user } ?? controller.user, for: time, isAll: isAll)
+        case .lockOut(let time): broker.lockOut(for: time)
         case .crashController(let effects, let time):
             controller.downFor = time
             if effects == 0 { controller.kill() } else { controller.effectsLeft = effects - 1 }
