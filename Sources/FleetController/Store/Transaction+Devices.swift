@@ -72,13 +72,14 @@ extension FleetStore.Transaction {
     }
 
     /// How many devices ``DeviceRow/warning``, ``keysOnEarlierDisks(of:)``, ``keysOnCopies(of:)`` or ``gaps(of:)`` speak of.
-    func warnedDeviceCount() throws -> Int64 {
-        try number(
-            """
-            SELECT count(*) FROM devices WHERE warning IS NOT NULL OR copied = 1 OR id IN (SELECT device FROM gaps)
-            OR name IN (SELECT device FROM left_keys WHERE removed_groups IS NULL AND left_keys.disk IS NOT devices.disk)
-            """) ?? 0
-    }
+    func warnedDeviceCount() throws -> Int64 { try number(Self.countWarned) ?? 0 }
+
+    static let countWarned = """
+        SELECT count(*) FROM devices WHERE warning IS NOT NULL OR copied = 1 OR id IN (SELECT device FROM gaps)
+        OR EXISTS (
+            SELECT 1 FROM left_keys
+            WHERE device = devices.name AND removed_groups IS NULL AND left_keys.disk IS NOT devices.disk)
+        """
 
     /// How many events devices had to drop: as a sum that cannot overflow, for it is devices that say so.
     func lostEventCount() throws -> Int64 {
