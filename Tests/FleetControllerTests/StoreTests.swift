@@ -183,6 +183,14 @@ struct StoreTests {
         #expect(!plan.contains { $0.contains("SCAN left_keys") || $0.contains("CORRELATED LIST") }, "\(plan)")
     }
 
+    @Test("the layers of one device are found without looking through all documents of the app")
+    func overrides() throws {
+        let store = try FleetStore()
+        let plan = try store.plan(
+            of: FleetStore.Transaction.selectOverrides, [till.text, mail.text, till.text, mail.text])
+        #expect(!plan.contains { $0.contains("documents_by_app") }, "\(plan)")
+    }
+
     @Test("a store that is emptied forgets every table")
     func emptied() throws {
         let store = try FleetStore()

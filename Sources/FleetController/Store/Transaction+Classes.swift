@@ -2,20 +2,22 @@ import FleetProtocol
 import GRDB
 
 extension FleetStore.Transaction {
+    /// By the device's groups: left to itself, SQLite takes all documents of the app and asks of each whose it is.
+    static let selectOverrides = """
+        SELECT aspect, layer, target, 0 AS priority FROM documents
+        WHERE layer = 2 AND target = ? AND app = ? AND value IS NOT NULL
+        UNION ALL
+        SELECT documents.aspect, documents.layer, documents.target, groups.priority
+        FROM members CROSS JOIN groups ON groups.name = members."group"
+            CROSS JOIN documents ON documents.layer = 1 AND documents.target = groups.name
+        WHERE members.device = ? AND documents.app = ? AND documents.value IS NOT NULL
+        ORDER BY 2 DESC, 4 DESC, 3
+        """
+
     /// The layers besides `all` that speak to an app on a device now.
     func overrides(of device: DeviceID, app: AppID) throws -> OverrideClass {
         var result = OverrideClass()
-        let found = try rows(
-            """
-            SELECT aspect, layer, target, 0 AS priority FROM documents
-            WHERE layer = 2 AND target = ? AND app = ? AND value IS NOT NULL
-            UNION ALL
-            SELECT documents.aspect, documents.layer, documents.target, groups.priority
-            FROM members JOIN groups ON groups.name = members."group"
-                JOIN documents ON documents.layer = 1 AND documents.target = groups.name
-            WHERE members.device = ? AND documents.app = ? AND documents.value IS NOT NULL
-            ORDER BY 2 DESC, 4 DESC, 3
-            """, [device.text, app.text, device.text, app.text])
+        let found = try rows(Self.selectOverrides, [device.text, app.text, device.text, app.text])
         for row in found {
             guard let aspect = Aspect(rawValue: row[0]), let layer = Layer(number: row[1], target: row[2]) else {
                 continue
