@@ -323,6 +323,24 @@ struct DesiredStateTests {
         #expect(longer["warnings"]?.arrayValue?.count == 1)
     }
 
+    @Test("that a group retires an app is said however many devices have retirements of their own")
+    func manyRetirements() throws {
+        let world = try World()
+        world.connect()
+        func warnings(_ target: String) throws -> [String] {
+            let change = #"{"app":"\#(mail)","target":"\#(target)","aspect":"auth","value":{"state":"authorized"}}"#
+            let answer = try world.body(.apply, #"{"changes":[\#(change)]}"#)
+            let texts = answer["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            return texts.filter { $0.contains("is retired by") }
+        }
+        for number in 0..<100 { try world.apply(mail, "device/lost-\(number)", .auth, #"{"state":"retired"}"#) }
+        try world.apply(mail, "group/kiosk", .auth, #"{"state":"retired"}"#)
+        let kiosk = "com.example.mail is retired by group/kiosk, which wins over every layer"
+        #expect(try warnings("device/till-1") == [kiosk])
+        let all = try warnings("all")
+        #expect(all.count == 100 && all.first == kiosk)
+    }
+
     @Test("whoever takes a device out of a group that retires an app, or deletes the group, is warned")
     func retiredGroup() throws {
         let world = try World()

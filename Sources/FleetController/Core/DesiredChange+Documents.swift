@@ -196,7 +196,9 @@ extension DesiredChange {
     }
 
     private mutating func warnOfRetirement(of app: AppID, besides layer: Layer) throws {
-        for other in try transaction.retiredLayers(of: app, besides: layer) where layer.mayShareDevices(with: other) {
+        // With its own one more than can be told.
+        for other in try transaction.retiredLayers(of: app, limit: Self.maximumWarnings + 1)
+        where other != layer && layer.mayShareDevices(with: other) {
             warn("\(app) is retired by \(other), which wins over every layer")
         }
     }

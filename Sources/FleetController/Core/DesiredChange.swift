@@ -34,8 +34,10 @@ struct DesiredChange {
         self.now = now
     }
 
+    static let maximumWarnings = 100
+
     mutating func warn(_ text: String) {
-        if warnings.count < 100, !warnings.contains(text) { warnings.append(text) }
+        if warnings.count < Self.maximumWarnings, !warnings.contains(text) { warnings.append(text) }
     }
 
     /// Notes that other layers speak to a device, or to the members of a group, than before.

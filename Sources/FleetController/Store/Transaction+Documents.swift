@@ -154,12 +154,14 @@ extension FleetStore.Transaction {
         return found
     }
 
-    /// Other layers that say `retired` about an app.
-    func retiredLayers(of app: AppID, besides layer: Layer) throws -> [Layer] {
+    /// The layers that say `retired` about an app, of very many the first: those that speak to several devices come first.
+    func retiredLayers(of app: AppID, limit: Int) throws -> [Layer] {
         try rows(
-            "SELECT layer, target FROM documents WHERE app = ? AND aspect = 'auth' AND retired = 1 ORDER BY path LIMIT 100",
-            [app.text]
-        ).compactMap { Layer(number: $0[0], target: $0[1]) }.filter { $0 != layer }
+            """
+            SELECT layer, target FROM documents WHERE app = ? AND aspect = 'auth' AND retired = 1
+            ORDER BY layer, path LIMIT ?
+            """, [app.text, limit]
+        ).compactMap { Layer(number: $0[0], target: $0[1]) }
     }
 
     func put(_ document: StoredDocument) throws {
