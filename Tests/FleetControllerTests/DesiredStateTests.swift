@@ -341,6 +341,28 @@ struct DesiredStateTests {
         #expect(all.count == 100 && all.first == kiosk)
     }
 
+    @Test("what a large change is warned of is looked for no more often than it is told, and once for each app")
+    func largeChange() throws {
+        let world = try World()
+        world.connect()
+        let devices = (0..<150).map { DeviceID(unchecked: "till-\($0)") }
+        for device in devices { world.report(.fresh(device, mail, at: world.now)) }
+        func change(_ state: String) throws -> [String] {
+            let changes = devices.map {
+                #"{"app":"\#(mail)","target":"device/\#($0)","aspect":"auth","value":{"state":"\#(state)"}}"#
+            }
+            let answer = try world.body(.apply, "{\"changes\":[\(changes.joined(separator: ","))]}")
+            return answer["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        }
+        let lookUps = try world.statements(with: "retired = 1") { _ = try change("authorized") }
+        #expect(lookUps == 1)
+        #expect(try change("retired") == [])
+        var warnings: [String] = []
+        let counts = try world.statements(with: "FROM shapes WHERE app =") { warnings = try change("authorized") }
+        #expect(warnings.count == 100 && warnings.allSatisfy { $0.contains("was not confirmed on 1 device") })
+        #expect(counts == 100)
+    }
+
     @Test("whoever takes a device out of a group that retires an app, or deletes the group, is warned")
     func retiredGroup() throws {
         let world = try World()

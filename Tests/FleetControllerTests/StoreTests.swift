@@ -209,6 +209,17 @@ extension FleetStore {
     }
 }
 
+extension World {
+    /// How many statements with this text the store runs meanwhile.
+    func statements(with text: String, during body: () throws -> Void) rethrows -> Int {
+        var count = 0
+        store.database.inDatabase { $0.trace { if "\($0)".contains(text) { count += 1 } } }
+        defer { store.database.inDatabase { $0.trace() } }
+        try body()
+        return count
+    }
+}
+
 extension Status {
     func moved(to sequence: Int64) -> Status {
         var copy = self

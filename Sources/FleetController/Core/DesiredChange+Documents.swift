@@ -177,6 +177,7 @@ extension DesiredChange {
 
     /// A retirement is about to end: who has not followed it by now may never have to.
     private mutating func warnOfKeys(of app: AppID, for layer: Layer) throws {
+        guard warnings.count < Self.maximumWarnings else { return }
         let selector = DocumentSelector(app: app, layer: layer, aspect: .auth)
         let request = SelectionRequest(documents: [selector], names: false)
         let rows = try Progress(transaction, request, now: now).answer.rows
@@ -196,9 +197,7 @@ extension DesiredChange {
     }
 
     private mutating func warnOfRetirement(of app: AppID, besides layer: Layer) throws {
-        // With its own one more than can be told.
-        for other in try transaction.retiredLayers(of: app, limit: Self.maximumWarnings + 1)
-        where other != layer && layer.mayShareDevices(with: other) {
+        for other in try layersRetiring(app) where other != layer && layer.mayShareDevices(with: other) {
             warn("\(app) is retired by \(other), which wins over every layer")
         }
     }

@@ -16,6 +16,8 @@ struct DesiredChange {
     private(set) var warnings: [String] = []
     private var moved: [Place] = []
     private var known: Set<Place> = []
+    /// The layers that retire an app, as far as they were looked for since the last document.
+    private var retiring: [AppID: [Layer]] = [:]
 
     /// Whose classes may have changed.
     private struct Place: Hashable {
@@ -40,6 +42,14 @@ struct DesiredChange {
         if warnings.count < Self.maximumWarnings, !warnings.contains(text) { warnings.append(text) }
     }
 
+    /// The first of the layers that retire an app: with one of its own more than can be told of.
+    mutating func layersRetiring(_ app: AppID) throws -> [Layer] {
+        if let known = retiring[app] { return known }
+        let layers = try transaction.retiredLayers(of: app, limit: Self.maximumWarnings + 1)
+        retiring[app] = layers
+        return layers
+    }
+
     /// Notes that other layers speak to a device, or to the members of a group, than before.
     mutating func layersMoved(of layer: Layer) { note(moved: Place(layer: layer, app: nil)) }
 
@@ -55,6 +65,7 @@ struct DesiredChange {
     mutating func issue(
         _ content: DesiredDocument.Content, at address: Address, location: String? = nil
     ) throws -> StoredDocument {
+        retiring.removeAll()
         let old = try transaction.document(at: address)
         let revision = try transaction.nextRevision()
         let document = try stored(
