@@ -115,22 +115,34 @@ struct StatusTests {
         #expect(try warnings(.delete, select) == [text.replacing("1 device", with: "2 devices")])
     }
 
-    @Test("whoever ends a retirement of which keys are in doubt is told: behind it nobody is")
-    func endedDoubt() throws {
+    @Test(
+        "whoever ends a retirement of which keys are in doubt, or takes such a device out of it, is told: behind it nobody is",
+        arguments: ["all", "group/kiosk"])
+    func endedDoubt(target: String) throws {
         let world = try World()
         world.connect()
         let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        try world.body(.groupSet, #"{"group":"kiosk","devices":["till-1","till-2"]}"#)
         world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
-        world.report(.fresh(till, mail, boot: 500, at: world.now))
-        try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        for device in [till, till2] { world.report(.fresh(device, mail, boot: 500, at: world.now)) }
+        try world.apply(mail, target, .auth, #"{"state":"retired"}"#)
         world.online(till, boot: 800, after: 700, disk: 700, apps: apps)
-        let answer = try world.body(.delete, #"{"documents":[{"app":"com.example.mail","target":"all"}]}"#)
-        let told = answer["warnings"]?.arrayValue?.compactMap(\.stringValue).filter { $0.contains("in doubt") }
-        #expect(
-            told == [
-                "the retirement of com.example.mail for all leaves keys of 1 device in doubt: they may be on other disks,"
-                    + " on copies or on removed devices, and nobody is told of those any more"
-            ])
+        func warnings(_ verb: Verb, _ body: String) throws -> [String] {
+            let answer = try world.body(verb, body)
+            return answer["warnings"]?.arrayValue?.compactMap(\.stringValue).filter { $0.contains("in doubt") } ?? []
+        }
+        let text =
+            "the retirement of com.example.mail for \(target) leaves keys of 1 device in doubt: they may be on other"
+            + " disks, on copies or on removed devices, and nobody is told of those any more"
+        #expect(try warnings(.groupSet, #"{"group":"kiosk","remove":["till-2"]}"#) == [], "it has no other disk")
+        if target != "all" {
+            let removal = #"{"group":"kiosk","remove":["till-1"]}"#
+            #expect(try warnings(.plan, #"{"verb":"group-set","body":\#(removal)}"#) == [text])
+            #expect(try warnings(.groupSet, removal) == [text])
+            try world.body(.groupSet, #"{"group":"kiosk","add":["till-1"]}"#)
+        }
+        let select = #"{"documents":[{"app":"com.example.mail","target":"\#(target)"}]}"#
+        #expect(try warnings(.delete, select) == [text])
     }
 
     @Test("a document that somebody has changed since is named to whoever asks how far it has come")

@@ -182,10 +182,13 @@ extension DesiredChange {
         let request = SelectionRequest(documents: [selector], names: false)
         let rows = try Progress(transaction, request, now: now).answer.rows
         warnOfKeys(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) })
-        let doubtful = rows.reduce(0) { $0 + ($1.retirement?.doubtful ?? 0) }
-        guard doubtful > 0 else { return }
+        warnOfDoubt(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.doubtful ?? 0) })
+    }
+
+    mutating func warnOfDoubt(of app: AppID, for layer: Layer, on devices: Int64) {
+        guard devices > 0 else { return }
         warn(
-            "the retirement of \(app) for \(layer) leaves keys of \(doubtful) device\(doubtful == 1 ? "" : "s") in doubt:"
+            "the retirement of \(app) for \(layer) leaves keys of \(devices) device\(devices == 1 ? "" : "s") in doubt:"
                 + " they may be on other disks, on copies or on removed devices, and nobody is told of those any more")
     }
 

@@ -70,6 +70,9 @@ extension DesiredChange {
                 return rows.map { tally.askedRetirement(of: $0) == .outstanding } ?? false
             }
             warnOfKeys(of: app, for: layer, on: Int64(outstanding))
+            let left = try transaction.leftKeys(of: app, retiredBy: [layer: document.change])
+                .filter { $0.isOfPresentDevice && devices.contains($0.device) }
+            warnOfDoubt(of: app, for: layer, on: left.devices)
         }
     }
 
