@@ -18,12 +18,13 @@ extension DesiredChange {
         if let both = request.add.first(where: removed.contains) {
             throw Response.Failure(.invalid, "\(both) is to be added and removed", at: "add")
         }
+        let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(removed)
+        let leaving = present.subtracting(wanted)
+        // Before what may be said of very many devices.
+        if !leaving.isEmpty { try warn(aboutLeaving: .group(group), leaving) }
         for device in removed.subtracting(present).sorted() {
             warn("the device \(device) is not in the group \(group)")
         }
-        let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(removed)
-        let leaving = present.subtracting(wanted)
-        if !leaving.isEmpty { try warn(aboutLeaving: .group(group), leaving) }
         for device in leaving.sorted() {
             try transaction.setMember(device, of: group, false)
             try issueMembership(of: device)
