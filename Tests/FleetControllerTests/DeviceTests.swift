@@ -1330,6 +1330,23 @@ struct DeviceTests {
         }
     }
 
+    @Test("also where an older agent runs on the other disk, which it does not name: its reports are not of the first")
+    func firstOnDiskWithoutName() throws {
+        let world = try World()
+        world.connect()
+        let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
+        world.report(.fresh(till, mail, boot: 500, at: world.now))
+        world.online(till, incarnation: 2, boot: 800, after: 0, apps: apps)
+        #expect(try world.store.leftKeys(of: till) == [mail])
+        var status = Status.fresh(till, mail, boot: 800, at: world.now)
+        status.order.incarnation = 2
+        world.report(status)
+        world.online(till, incarnation: 2, boot: 900, after: 800, apps: apps)
+        #expect(try world.store.leftKeys(of: till) == [mail])
+        #expect(try world.store.transaction { try $0.keysOnEarlierDisks(of: till) } == [mail])
+    }
+
     @Test("of a removed device that had not destroyed the keys whoever waits is told, if it was to")
     func removedUnconfirmed() throws {
         let world = try World()

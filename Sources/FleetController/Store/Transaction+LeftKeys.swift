@@ -39,7 +39,9 @@ extension FleetStore.Transaction {
         guard presence.incarnation >= device.incarnation else { return [] }
         let known = device.disk
         let isNew = device.judged == 0
-        device.disk = presence.disk ?? known
+        let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
+        // The first start on a disk that has no name is on one that nobody knows.
+        device.disk = presence.disk ?? (isFirst ? nil : known)
         device.judged = max(device.judged, presence.boot)
         let named = Set(presence.apps.map(\.id))
         try withdrawLeftKeys(on: device, present: named)
@@ -53,7 +55,6 @@ extension FleetStore.Transaction {
                 _ = try leave(app, device.name, presence.incarnation, disk: disk, groups: nil, at: time)
             }
         }
-        let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
         let present = isOther || isFirst ? [] : named
         let undecided = try decide(device.name, presence.incarnation, staying: present)
         let before = isOther ? Int64.max : presence.incarnation
