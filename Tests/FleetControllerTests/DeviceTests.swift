@@ -1330,6 +1330,26 @@ struct DeviceTests {
         }
     }
 
+    @Test("a first start that is told of again is told to operators once, and the keys were on one disk")
+    func firstStartToldAgain() throws {
+        for disk: Int64? in [700, nil] {
+            let world = try World()
+            world.connect()
+            let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+            world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
+            world.report(.fresh(till, mail, boot: 500, at: world.now))
+            let connection = RandomID.random()
+            for _ in 0..<2 {
+                world.online(
+                    till, incarnation: 2, boot: 800, after: 0, disk: disk, connection: connection, apps: apps)
+            }
+            world.connect()
+            let disks = try world.store.transaction { try $0.rows("SELECT disk FROM left_keys").map { $0[0] as Int64 } }
+            #expect(disks == [100])
+            #expect(world.logs.count { "\($0)".contains("came back on another disk") } == 1)
+        }
+    }
+
     @Test("also where an older agent runs on the other disk, which it does not name: its reports are not of the first")
     func firstOnDiskWithoutName() throws {
         let world = try World()

@@ -39,7 +39,8 @@ extension FleetStore.Transaction {
         guard presence.incarnation >= device.incarnation else { return [] }
         let known = device.disk
         let isNew = device.judged == 0
-        let isFirst = presence.previousBoot == 0 && presence.incarnation > 1
+        // What says so once more speaks of the same start.
+        let isFirst = presence.previousBoot == 0 && presence.incarnation > 1 && presence.boot > device.judged
         // The first start on a disk that has no name is on one that nobody knows.
         device.disk = presence.disk ?? (isFirst ? nil : known)
         device.judged = max(device.judged, presence.boot)
