@@ -794,6 +794,30 @@ struct DeviceTests {
         #expect(try world.body(.deviceRemove, #"{"device":"till-1"}"#)["warnings"] == [])
     }
 
+    @Test("the keys that whoever removes a device is told of are listed before: also while an app has still to report")
+    func listedKeys() throws {
+        for hasReported in [false, true] {
+            let world = try World()
+            world.connect()
+            world.handle(.enrolments([till: 1]))
+            let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+            world.online(till, boot: 500, after: 400, disk: 100, apps: apps)
+            var status = Status.fresh(till, mail, boot: 500, at: world.now)
+            status.keys = .destroyed
+            world.report(status)
+            // On the same disk, as far as is known: a copy may be what has destroyed them.
+            world.handle(.enrolments([till: 2]))
+            world.online(till, incarnation: 2, boot: 800, after: 500, disk: 100, apps: apps)
+            (status.order.incarnation, status.order.boot) = (2, 800)
+            if hasReported { world.report(status) }
+            let listed = try world.body(.devices, "{}")["devices"]?.arrayValue?.first
+            #expect(listed?["leftKeys"] == (hasReported ? nil : ["com.example.mail"]))
+            #expect(listed?["warnings"] == [], "nothing is known to be wrong")
+            let removal = try world.body(.deviceRemove, #"{"device":"till-1","incarnation":2}"#)
+            #expect("\(removal)".contains("till-1 had the keys of") == !hasReported)
+        }
+    }
+
     @Test("who was removed, by whom and why, and what was known of its keys, stays in the history")
     func removedInHistory() throws {
         let world = try World()

@@ -100,7 +100,8 @@ extension ControllerCore {
             let (left, copied) = try (
                 transaction.keysOnEarlierDisks(of: device.name), transaction.keysOnCopies(of: device.name)
             )
-            let apps = Set(left + copied).sorted()
+            // As whoever removes it is told.
+            let apps = try Set(transaction.keysInDoubt(of: device.name) + copied).sorted()
             var warnings = device.warning.map { [$0] } ?? []
             if device.isCopied, !DeviceWarning.isOfCopy(device.warning) { warnings.append(DeviceWarning.isCopied) }
             if !left.isEmpty { warnings.append(DeviceWarning.leftKeys(of: left)) }

@@ -232,6 +232,12 @@ extension Controller {
             row["agent"]?.stringValue == known.agent, row["since"]?.stringValue == known.since?.description,
             row["apps"]?.integerValue == Int64(apps), (row["state"]?.stringValue == "online") == online.contains(name)
         else { return world.fail(.summary, "devices tells of \(row.jsonText), and there are \(apps) apps of \(known)") }
+        // Whoever removes it is told of the same.
+        let left = row["leftKeys"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        let doubted = try store.leftKeys(of: name).map(\.text)
+        if left != doubted {
+            world.fail(.erased, "devices tells of keys of \(left) of \(name), and there are \(doubted)")
+        }
         let warnings = row["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
         let lost = min(5, gaps.count { $0.device == name })
         if warnings.count(where: { $0.hasSuffix("gone on the device") }) != lost {
