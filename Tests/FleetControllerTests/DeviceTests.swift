@@ -1447,6 +1447,25 @@ struct DeviceTests {
         #expect(try world.counts(mail, .auth).retirement?.doubtful == 1)
     }
 
+    @Test("keys of a removed device whose disk had no name stay in doubt when another machine has its name")
+    func removedWithoutDisk() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+        world.online(till, boot: 500, after: 400, apps: apps)
+        world.report(.fresh(till, mail, boot: 500, at: world.now))
+        try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2, boot: 900, after: 0, disk: 700, apps: [])
+        #expect(try world.counts(mail, .auth).retirement?.doubtful == 1)
+        #expect(try world.store.leftKeys(of: till) == [], "they are not of the machine that is there")
+        let change = #"{"app":"com.example.mail","target":"all","aspect":"auth","value":{"state":"retired"}}"#
+        try world.body(.apply, #"{"changes":[\#(change)],"again":true}"#)
+        #expect(try world.counts(mail, .auth).retirement == nil)
+    }
+
     @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")
     func removal() throws {
         let world = try World()

@@ -49,8 +49,8 @@ extension FleetStore.Transaction {
         let isOther = if let known, let disk = presence.disk { disk != known } else { false }
         guard isOther || presence.incarnation > 1 else { return [] }
         try run(
-            "DELETE FROM left_keys WHERE device = ? AND incarnation < ? AND (removed_groups IS NULL OR disk = ?)",
-            [device.name.text, presence.incarnation, Self.unknown])
+            "DELETE FROM left_keys WHERE device = ? AND incarnation < ? AND removed_groups IS NULL",
+            [device.name.text, presence.incarnation])
         if isNew, let disk = presence.disk {
             for app in try destroyedApps(of: device, in: fleet) where named.contains(app) {
                 _ = try leave(app, device.name, presence.incarnation, disk: disk, groups: nil, at: time)
