@@ -1313,6 +1313,13 @@ struct DeviceTests {
         #expect(
             try world.body(.progress, select)["otherDisks"]
                 == [.object(["device": "till-1", "app": "com.example.mail", "removed": true])])
+        // One of the two is back, and does not speak for the other.
+        world.handle(.enrolments([till: 2]))
+        world.online(till, incarnation: 2, boot: 900, after: 700, disk: 100, apps: apps)
+        (status.order.incarnation, status.order.boot) = (2, 900)
+        world.report(status)
+        #expect(try world.store.leftKeys(of: till) == [])
+        #expect(try world.counts(mail, .auth).retirement?.doubtful == 1)
     }
 
     @Test("also where the app's status on the other disk comes before the presence, and not where it is the same disk")

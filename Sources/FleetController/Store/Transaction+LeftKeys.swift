@@ -156,8 +156,10 @@ extension FleetStore.Transaction {
             [
                 time.milliseconds, latest.epoch, latest.number, groups, Self.undecided, Self.unknown, device.name.text,
             ])
+        // Of two with one disk neither speaks for the other.
+        let disk = device.isCopied ? nil : device.disk
         for app in Set(present + copied).sorted() {
-            _ = try leave(app, device.name, device.lastIncarnation, disk: device.disk, groups: groups, at: time)
+            _ = try leave(app, device.name, device.lastIncarnation, disk: disk, groups: groups, at: time)
         }
         return Set(present + copied + left).sorted()
     }
