@@ -118,38 +118,37 @@ extension FleetStore.Transaction {
     func documents(
         for device: DeviceID, apps: [AppID], trust: Int64, settling: Int64, at now: Timestamp
     ) throws -> Presence.Documents? {
-        let names = JSONValue.array((["_device", "_group"] + apps.map(\.text)).map(JSONValue.string)).jsonText
         var found = Presence.Documents(trust: trust)
-        for layer in try [.all, .device(device)] + groups(of: device).map(Layer.group) {
-            let documents = try rows(
-                """
-                SELECT revision, value IS NOT NULL, issued_at FROM documents
-                WHERE layer = ? AND target = ? AND app IN (SELECT value FROM json_each(?))
-                """, [layer.number, layer.target, names])
-            for document in documents {
-                let issued = Timestamp(milliseconds: document[2])
-                guard Schedule.hasPassed(settling, since: issued, at: now) else { return nil }
-                if document[1] { found.add(document[0]) }
-            }
+        for document in try readable(by: device, apps: apps) {
+            let issued = Timestamp(milliseconds: document[4])
+            guard Schedule.hasPassed(settling, since: issued, at: now) else { return nil }
+            if document[3] { found.add(document[2]) }
         }
         return found
     }
 
     /// Which documents a device with these apps is to have.
     func revisions(for device: DeviceID, apps: [AppID]) throws -> [Address: Revision] {
-        let names = JSONValue.array((["_device", "_group"] + apps.map(\.text)).map(JSONValue.string)).jsonText
         var found: [Address: Revision] = [:]
-        for layer in try [.all, .device(device)] + groups(of: device).map(Layer.group) {
-            let documents = try rows(
-                """
-                SELECT path, epoch, revision FROM documents
-                WHERE layer = ? AND target = ? AND app IN (SELECT value FROM json_each(?)) AND value IS NOT NULL
-                """, [layer.number, layer.target, names])
-            for row in documents {
-                if let address = Address(path: row[0] as String) {
-                    found[address] = Revision(epoch: row[1], number: row[2])
-                }
+        for document in try readable(by: device, apps: apps) {
+            if document[3], let address = Address(path: document[0] as String) {
+                found[address] = Revision(epoch: document[1], number: document[2])
             }
+        }
+        return found
+    }
+
+    /// Paths, epochs, revisions, whether it is no tombstone and when it was issued, of all that a device reads of itself, its
+    /// groups and these apps.
+    private func readable(by device: DeviceID, apps: [AppID]) throws -> [Row] {
+        let names = JSONValue.array((["_device", "_group"] + apps.map(\.text)).map(JSONValue.string)).jsonText
+        var found: [Row] = []
+        for layer in try [.all, .device(device)] + groups(of: device).map(Layer.group) {
+            found += try rows(
+                """
+                SELECT path, epoch, revision, value IS NOT NULL, issued_at FROM documents
+                WHERE layer = ? AND target = ? AND app IN (SELECT value FROM json_each(?))
+                """, [layer.number, layer.target, names])
         }
         return found
     }
