@@ -280,7 +280,8 @@ extension Controller {
             spoken: Dictionary(spoken) { $1 },
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 },
             holding: messages.count == 1 ? holding(asked) : nil,
-            unconfirmed: messages.count == 1 ? unconfirmed(asked, wishes) : nil, clock: clock,
+            unconfirmed: messages.count == 1 ? unconfirmed(asked, wishes) : nil,
+            leaving: messages.count == 1 ? leaving(asked) : nil, clock: clock,
             plan: messages.count == 1 ? plan(asked, messages[0]) : nil,
             lastSaid: messages.count == 1 ? lastSaid(asked) : nil)
     }
@@ -310,6 +311,20 @@ extension Controller {
             }
         }
         return counts
+    }
+
+    private func leaving(_ asked: Asked) -> [(app: AppID, devices: Int)]? {
+        guard asked.verb == .groupSet,
+            let request = try? GroupRequest(json: asked.body, limit: Request.maximumSize)
+        else { return nil }
+        let present = desired.members(of: request.group)
+        let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(request.remove)
+        let left = present.subtracting(wanted).map { (try? store.leftKeys(of: $0)) ?? [] }
+        return desired.live(on: .group(request.group)).compactMap { address -> (app: AppID, devices: Int)? in
+            guard case .desired(_, let app, .auth) = address, desired.isRetired(address) else { return nil }
+            let devices = left.count { $0.contains(app) }
+            return devices > 0 ? (app, devices) : nil
+        }.sorted { $0.app < $1.app }
     }
 
     private static func isKept(_ code: Response.Failure.Code) -> Bool {

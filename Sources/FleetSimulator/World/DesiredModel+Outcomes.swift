@@ -16,6 +16,9 @@ extension DesiredModel {
         let holding: [AppID]?
         /// On how many devices each retirement that is to end is not confirmed; nil where that is not known.
         let unconfirmed: [Address: Int]?
+        /// Of how many devices that are to leave a group keys are in doubt, by the apps that it retires; nil where that is not
+        /// known.
+        let leaving: [(app: AppID, devices: Int)]?
         let clock: Timestamp
         let plan: PlannedChange?
         /// Of a device that is to be removed; nil where that is not known.
@@ -39,6 +42,17 @@ extension DesiredModel {
             }
             let unconfirmed = standing.unconfirmed ?? [:]
             if let problem = Self.problem(in: warnings, unconfirmed: unconfirmed) { return problem }
+            if let leaving = standing.leaving {
+                let told = warnings.filter { $0.contains(" in doubt: ") }
+                let isTold = leaving.allSatisfy { app, devices in
+                    told.contains {
+                        $0.hasPrefix("the retirement of \(app) for ") && $0.contains(" keys of \(devices) device")
+                    }
+                }
+                if !isTold || told.count != leaving.count {
+                    return "a group is left with keys in doubt of \(leaving), and warned is of \(warnings)"
+                }
+            }
         }
         guard !wanted.contains(code) else { return nil }
         func text(_ code: Response.Failure.Code?) -> String { code?.rawValue ?? "done" }
