@@ -1473,6 +1473,33 @@ struct DeviceTests {
         #expect(try world.counts(mail, .auth).retirement == nil)
     }
 
+    @Test(
+        "an image of a removed device's disk on another machine says nothing of what that device has",
+        arguments: [true, false])
+    func imageOfRemoved(hasApp: Bool) throws {
+        for (previous, doubtful) in [(500, 1), (799, 1), (800, 0), (850, 0)] as [(Int64, Int64)] {
+            let world = try World()
+            world.connect()
+            world.handle(.enrolments([till: 1]))
+            let apps = [Presence.App(id: mail, sdk: "1", implements: [], reported: nil)]
+            for (boot, before) in [(500, 400), (800, 500)] as [(Int64, Int64)] {
+                world.online(till, boot: boot, after: before, disk: 100, apps: apps)
+                world.report(.fresh(till, mail, boot: boot, at: world.now))
+            }
+            try world.apply(mail, "all", .auth, #"{"state":"retired"}"#)
+            try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+            world.handle(.enrolments([till: 2]))
+            world.online(till, incarnation: 2, boot: 900, after: previous, disk: 100, apps: hasApp ? apps : [])
+            if hasApp {
+                var status = Status.fresh(till, mail, boot: 900, at: world.now)
+                status.order.incarnation = 2
+                world.report(status)
+            }
+            let counts = try world.counts(mail, .auth).retirement ?? RetirementCounts()
+            #expect(counts == RetirementCounts(outstanding: hasApp ? 1 : 0, doubtful: doubtful), "after \(previous)")
+        }
+    }
+
     @Test("of a removed device tombstones are left, until nobody can have what they withdraw; what it says is cleared")
     func removal() throws {
         let world = try World()

@@ -41,6 +41,11 @@ enum Schema {
         }
         migrator.registerMigration("8 keys left elsewhere", migrate: addLeftKeys)
         migrator.registerMigration("9 keys left on several disks") { try $0.execute(sql: leftKeysByDisk) }
+        // Of a removed device the last start that was heard on that disk, 0 where it is not known: an image of the disk goes on
+        // from before it.
+        migrator.registerMigration("10 last starts of removed devices") {
+            try $0.execute(sql: "ALTER TABLE left_keys ADD COLUMN boot INTEGER NOT NULL DEFAULT 0")
+        }
         return migrator
     }
 

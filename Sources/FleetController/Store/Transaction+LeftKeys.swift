@@ -45,6 +45,7 @@ extension FleetStore.Transaction {
         device.disk = presence.disk ?? (isFirst ? nil : known)
         device.judged = max(device.judged, presence.boot)
         let named = Set(presence.apps.map(\.id))
+        try noteImage(in: presence, of: device.name)
         try withdrawLeftKeys(on: device, present: named)
         let isOther = if let known, let disk = presence.disk { disk != known } else { false }
         guard isOther || presence.incarnation > 1 else { return [] }
@@ -64,6 +65,19 @@ extension FleetStore.Transaction {
             + appsWithKeys(on: device, in: fleet, before: before)
             .filter { !present.contains($0) }
             .filter { try leave($0, device.name, presence.incarnation, disk: known, groups: nil, at: time) }
+    }
+
+    /// A disk that goes on from before a start that was heard of a removed device is an image of the one that this had: what is
+    /// reported there says nothing of that one.
+    private func noteImage(in presence: Presence, of device: DeviceID) throws {
+        guard let disk = presence.disk, let previous = presence.previousBoot, try mayHaveLeftKeys(device) else {
+            return
+        }
+        try run(
+            """
+            UPDATE OR REPLACE left_keys SET disk = ?
+            WHERE device = ? AND disk = ? AND removed_groups IS NOT NULL AND boot > ?
+            """, [Self.unknown, device.text, disk, previous])
     }
 
     /// Whether keys of apps whose statuses came first are elsewhere, is known with the presence. Answers of which they are.
@@ -150,36 +164,41 @@ extension FleetStore.Transaction {
         let latest = try latest()
         try run(
             """
-            UPDATE OR REPLACE left_keys SET at = ?, epoch = ?, revision = ?, removed_groups = ?, disk = iif(disk = ?, ?, disk)
+            UPDATE OR REPLACE left_keys SET at = ?, epoch = ?, revision = ?, removed_groups = ?,
+                disk = iif(disk = ?, ?, disk), boot = iif(disk = ?, ?, 0)
             WHERE device = ? AND removed_groups IS NULL
             """,
             [
-                time.milliseconds, latest.epoch, latest.number, groups, Self.undecided, Self.unknown, device.name.text,
+                time.milliseconds, latest.epoch, latest.number, groups, Self.undecided, Self.unknown, device.disk,
+                device.boot, device.name.text,
             ])
         // Of two with one disk neither speaks for the other.
         let disk = device.isCopied ? nil : device.disk
         for app in Set(present + copied).sorted() {
-            _ = try leave(app, device.name, device.lastIncarnation, disk: disk, groups: groups, at: time)
+            _ = try leave(
+                app, device.name, device.lastIncarnation, disk: disk, after: device.boot, groups: groups, at: time)
         }
         return Set(present + copied + left).sorted()
     }
 
+    /// - Parameter boot: Of one that is removed the last start that was heard.
     private func leave(
-        _ app: AppID, _ device: DeviceID, _ incarnation: Int64, disk: Int64?, groups: String?, at time: Timestamp
+        _ app: AppID, _ device: DeviceID, _ incarnation: Int64, disk: Int64?, after boot: Int64 = 0, groups: String?,
+        at time: Timestamp
     ) throws -> Bool {
         let latest = try latest()
         try run(
             """
-            INSERT INTO left_keys (app, device, incarnation, disk, at, epoch, revision, removed_groups)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO left_keys (app, device, incarnation, disk, at, epoch, revision, removed_groups, boot)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET
                 at = excluded.at, epoch = excluded.epoch, revision = excluded.revision,
-                removed_groups = excluded.removed_groups
+                removed_groups = excluded.removed_groups, boot = excluded.boot
             WHERE excluded.removed_groups IS NOT NULL
             """,
             [
                 app.text, device.text, incarnation, disk ?? Self.unknown, time.milliseconds, latest.epoch,
-                latest.number, groups,
+                latest.number, groups, boot,
             ])
         cache.devicesWithLeftKeys?.insert(device)
         return database.changesCount > 0

@@ -97,6 +97,27 @@ struct FleetMigrationTests {
         }
     }
 
+    @Test("keys of a removed device, of whose last start nothing was kept, are still known")
+    func leftKeysOfRemoved() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            try Self.fixtures.make(9, at: path)
+            try DatabaseQueue(path: path).write {
+                try $0.execute(
+                    sql: """
+                        INSERT INTO left_keys (app, device, incarnation, disk, at, epoch, revision, removed_groups)
+                        VALUES (?, 'till-3', 1, 5, 0, 1, 8, 'kiosk')
+                        """, arguments: [mail.text])
+            }
+            let store = try FleetStore(path: path)
+            let (left, boot) = try store.transaction { transaction in
+                try (transaction.leftKeys(of: mail), transaction.number("SELECT boot FROM left_keys"))
+            }
+            #expect(left.map(\.place) == [.removed(groups: [kiosk], latest: Revision(epoch: 1, number: 8))])
+            #expect(boot == 0)
+        }
+    }
+
     @Test("keys on another disk, of which a warning told alone, are still known")
     func leftKeys() async throws {
         try await withTemporaryFolder { folder in
