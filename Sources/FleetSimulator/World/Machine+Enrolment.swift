@@ -78,14 +78,15 @@ extension Machine {
     }
 
     /// Keys that are here, and of which the controller has heard from this disk. Those of before a retirement are others: that
-    /// they are gone may be all that it hears.
+    /// they are gone may be all that it hears, and so may what a copy says of its own, which is still on its way.
     private var keysThatAreKnown: Set<AppID> {
         let statuses = (try? world.controller.store.statuses(in: SimulatedFleet.id)) ?? []
         let known = statuses.filter { status in
             status.device == id && status.keys == .present && status.order.incarnation >= diskSince
                 && destroyedSaid[status.app].map { $0 < status.order } ?? true
         }.map(\.app)
-        return Set(known).intersection(disk.keys.keys)
+        let copies = world.clones.filter { $0.id == id }
+        return Set(known).intersection(disk.keys.keys).filter { app in copies.allSatisfy { $0.disk.keys[app] != nil } }
     }
 
     /// A second machine with all that this one has on its disk.

@@ -53,7 +53,7 @@ extension Machine {
         {
             world.fail(.codes, "\(name)/\(app.id): it logs at \(app.logLevel) without the code of that change")
         }
-        for change in told where change.why == .codeEntered { checkByCode(change) }
+        for change in told { checkByCode(change) }
         if now.attempt.outcome == .awaitingCode, now.applied == now.received, !world.controller.wasPutBack {
             world.fail(.codes, "\(name)/\(app.id): its level waits for its code, and is said to be applied")
         }
@@ -96,13 +96,18 @@ extension Machine {
         }
     }
 
-    /// A level is told to be by a code where a document with a code asks for it, and that was typed. Of several things in one
-    /// moment the document may have gone again.
+    /// A level is told to be by a code in the moment in which one is typed that a document asks for, and not when it comes back
+    /// later. Of several things in one moment the document may have gone again.
     private func checkByCode(_ change: LogLevelChange) {
         let app = change.header.app
-        let isAsked = change.new.isExpectedToAsk && World.needsCode(app)
-        guard !isAsked || watch.isAlone && !watch.wishes.isTyped(change.new, for: app) else { return }
-        world.fail(.codes, "\(name)/\(app): \(change.new) is told to be by a code, and none was typed for that")
+        let isTyped = watch.codesTyped.contains(app)
+        if change.why == .codeEntered {
+            let isAsked = isTyped && change.new.isExpectedToAsk && World.needsCode(app)
+            guard !isAsked || watch.isAlone && !watch.wishes.isTyped(change.new, for: app) else { return }
+            world.fail(.codes, "\(name)/\(app): \(change.new) is told to be by a code, and none was typed for that")
+        } else if isTyped, watch.isAlone, change.new > change.old {
+            world.fail(.codes, "\(name)/\(app): a code was typed, and \(change.new) is told to be by \(change.why)")
+        }
     }
 
     /// A level is said to end when its document lets it, counted from when that came.

@@ -194,11 +194,6 @@ struct Watch {
                 guard isNew, case .logLevel(let change) = event.body else { continue }
                 let level = levels[change.header.app] ?? .status
                 if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
-                if change.new > change.old, change.new.isExpectedToAsk, change.why == .policy,
-                    World.needsCode(change.header.app)
-                {
-                    problem = "\(change.header.app) logs at \(change.new) by its code, and that is not told"
-                }
                 levels[change.header.app] = change.new
             case .dropEvents(let boot, let through):
                 waiting.removeAll { $0.header.boot == boot && $0.header.number <= through }
