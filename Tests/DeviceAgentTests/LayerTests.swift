@@ -241,6 +241,28 @@ struct LayerTests {
         #expect(try #require(try device.status(mail).refusals.last).reason.contains("unknown key"))
     }
 
+    @Test("what was kept back while the broker had a membership that could not be read is fetched with the next one")
+    func unreadMembership() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        let (membership, config) = (Address.membership(device.device), Address.desired(.group(kiosk), mail, .config))
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        try device.apply(.group(kiosk), mail, .config, .config(["v": "1"]))
+        try device.disconnect()
+        let stale = try device.fleet.document(membership, .membership([]))
+        device.fleet.signing = try SigningKey()
+        device.retained = [Address.trust.topic(in: device.fleet.id): try device.fleet.trust(version: 2).wire]
+        try device.connect()
+        try device.publish(membership, stale)
+        #expect(device.core.state.groups == [kiosk])
+        // Published while the guard knew of no group: nobody is shown it.
+        let hidden = try device.fleet.document(config, .config(["v": "2"]))
+        device.retained[config.topic(in: device.fleet.id)] = hidden
+        try device.publish(membership, device.fleet.document(membership, .membership([kiosk])))
+        #expect(device.core.state.apps[mail]?[.config].value == .config(["v": "2"]))
+    }
+
     @Test("unknown values count as unauthorized for that policy alone, and are reported")
     func unknownValues() throws {
         var device = try TestDevice()

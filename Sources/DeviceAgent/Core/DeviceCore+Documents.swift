@@ -6,7 +6,7 @@ extension DeviceCore {
         do {
             try take(payload, from: address, at: now)
         } catch {
-            dismiss(topic, payload, error, at: now)
+            dismiss(payload, from: address, error, at: now)
         }
     }
 
@@ -48,12 +48,14 @@ extension DeviceCore {
 
     /// Refuses what has come. What an unknown key has signed is kept all the same, the newest of each topic: the trust
     /// document that names the key may be on its way; before a barrier that is even likely, and not worth a report.
-    private mutating func dismiss(_ topic: String, _ wire: [UInt8], _ error: any Error, at now: Now) {
+    private mutating func dismiss(_ wire: [UInt8], from address: Address, _ error: any Error, at now: Now) {
+        let topic = address.topic(in: enrollment.fleet)
         guard let held = session?.held, (error as? FleetProtocolError)?.code == .unknownKey else {
             return refuse(topic, error, at: now)
         }
         let hasRoom = held.count < Self.maximumHeld || held.contains { $0.topic == topic }
         if hasRoom { session?.hold(topic, wire) }
+        if case .membership = address { session?.isMembershipUnread = true }
         fetchTrust()
         if !hasRoom || session?.hasAllShown == true { refuse(topic, error, at: now) }
     }

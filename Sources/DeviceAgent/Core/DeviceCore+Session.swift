@@ -247,9 +247,12 @@ extension DeviceCore {
         return isFollowed ? nil : groups
     }
 
-    /// What groups say that the membership document does not name, now or for a while, is not listened to.
+    /// What groups say that the membership document does not name, now or for a while, is not listened to. While a broker had
+    /// one that could not be read here, its guard may have shown nothing of any.
     mutating func noteLeftGroups() {
-        session?.leftGroups.formUnion(Set(state.groups).subtracting(layers.membership))
+        let staying = session?.isMembershipUnread == true ? [] : layers.membership
+        session?.leftGroups.formUnion(Set(state.groups).subtracting(staying))
+        session?.isMembershipUnread = false
     }
 
     /// From now on these groups count.

@@ -47,6 +47,8 @@ extension DeviceCore {
         /// Groups that count, and that the membership did not name for a while: what was said to them meanwhile did not come
         /// here, or was not listened to.
         var leftGroups: Set<GroupID> = []
+        /// A membership document came, since the last that counts, that an unknown key has signed.
+        var isMembershipUnread = false
         var isGreeted = false
         var freshness: Freshness
         /// When a further greeting was answered, by the running time.
