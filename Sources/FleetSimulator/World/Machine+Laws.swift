@@ -351,7 +351,7 @@ extension Machine {
         for policy in Policy.allCases {
             let (was, now) = (old[policy], app[policy])
             if was.value != now.value, !Self.isStricter(now.value, than: was.value), !isOwn(now.value),
-                !isOwnLevel(now, isCode: watch.codesTyped.contains(id)), app.latch?.reason != .selfRetired,
+                !isOwnLevel(now, was: was, of: id), app.latch?.reason != .selfRetired,
                 !isRetiring, !watch.bus.isCertain(id)
             {
                 world.fail(
@@ -373,9 +373,13 @@ extension Machine {
 
     /// A level that was for a time gives way without anybody, to what was there before or the default; and who types a code
     /// has it from somebody who has confirmed the level.
-    private func isOwnLevel(_ now: PolicyRecord, isCode: Bool) -> Bool {
+    private func isOwnLevel(_ now: PolicyRecord, was: PolicyRecord, of app: AppID) -> Bool {
         guard case .logLevel(let level) = now.value else { return false }
-        return level <= .status || now.attempt.outcome == .expired || isCode
+        if level <= .status || watch.codesTyped.contains(app) { return true }
+        guard now.attempt.outcome == .expired else { return false }
+        // Where that is so for longer, one below it has ended, or nothing has.
+        let isNew = was.attempt.outcome != .expired || was.source != now.source || was.received != now.received
+        return isNew || watch.wishes.mayExpire(for: app, besides: now.source)
     }
 
     /// What a device decides without anybody: out of contact.

@@ -226,9 +226,9 @@ extension Watch {
         }
 
         /// Whether any level that came for an app is for a time.
-        func mayExpire(for app: AppID) -> Bool {
+        func mayExpire(for app: AppID, besides deciding: Address? = nil) -> Bool {
             seen.contains { address, documents in
-                guard case .desired(_, app, .logLevel) = address else { return false }
+                guard case .desired(_, app, .logLevel) = address, address != deciding else { return false }
                 return documents.values.contains { $0.wish.duration != nil || $0.wish.notAfter != nil }
             }
         }
