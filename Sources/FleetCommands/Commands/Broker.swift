@@ -19,7 +19,7 @@ struct BrokerConfigure: ParsableCommand {
 
             EXAMPLES
               fleetctl broker configure
-              fleetctl broker configure --guard /usr/lib/fleetbus/libFleetBrokerPlugin.so
+              fleetctl broker configure --guard ./libFleetBrokerPlugin.so
               fleetctl broker configure --without-guard
             """)
 

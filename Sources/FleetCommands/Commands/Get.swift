@@ -117,7 +117,7 @@ struct GetApps: AsyncParsableCommand {
             EXAMPLES
               fleetctl get apps --device till-1
               fleetctl get apps --app com.example.mail --policy print --outcome error
-              fleetctl get apps --retirement outstanding   # may still have keys
+              fleetctl get apps --retirement outstanding    may still have keys
             """)
 
     @OptionGroup var app: AppOptions
