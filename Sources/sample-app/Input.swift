@@ -4,7 +4,7 @@ import FleetProtocol
 /// The commands on standard input, one a line.
 enum Input {
     static let usage = [
-        "  copy [TEXT]                   copy TEXT; without it, ask whether something may be copied",
+        "  copy [TEXT]                   copy TEXT; without it, ask whether one may",
         "  paste                         print what was copied last",
         "  open-in APP                   … a document go to APP",
         "  open-url URL [APP]            … a URL be handed out",
@@ -14,7 +14,7 @@ enum Input {
         "  properties                    print all properties",
         "  display TEXT                  show a text to the person at the device",
         "  retire                        retire the app",
-        "  use                           say that a person uses the app, which keeps it unlocked",
+        "  use                           say that a person uses it: it stays unlocked",
         "  write FILE TEXT               write a secure file",
         "  read FILE                     print what is in a secure file",
         "  log LEVEL TEXT                log a message",
