@@ -46,7 +46,7 @@ extension DeviceCore {
         enforce(next.decision, for: .logLevel, &app, at: now)
         guard app.logLevel != before else { return }
         keepLevelChange(
-            of: app.id, from: before, to: app.logLevel, isEnding ? .expired : next.isTyped ? .codeEntered : .policy,
+            of: app.id, from: before, to: app.logLevel, next.isTyped ? .codeEntered : isEnding ? .expired : .policy,
             until: next.until, at: now)
     }
 
