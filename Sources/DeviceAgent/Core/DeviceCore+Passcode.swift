@@ -235,6 +235,7 @@ extension DeviceCore {
     mutating func noteAutoLock(of app: AppRecord) {
         let after = app.asksForPasscode ? app.secureServices.autoLock : nil
         let known = autoLocks[app.id]
+        guard known?.after != after || passcodeEntry.sinceBefore[app.id] != nil else { return }
         let since = known?.since ?? passcodeEntry.sinceBefore[app.id]
         passcodeEntry.sinceBefore[app.id] = after == nil && (app.isSelfRetired || app.isLocked) ? since : nil
         guard known?.after != after else { return }
