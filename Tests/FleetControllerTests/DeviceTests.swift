@@ -1433,6 +1433,31 @@ struct DeviceTests {
         #expect(try left("group/kiosk") == [])
     }
 
+    @Test(
+        "whoever retires an app anew with other words is told of removed devices that are told of no more",
+        arguments: [false, true])
+    func removedForgotten(isAgain: Bool) throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        world.online(till, disk: 1)
+        world.report(.fresh(till, mail, at: world.now))
+        func warnings(_ value: String, isAgain: Bool = false) throws -> [String] {
+            let change = #"{"app":"com.example.mail","target":"all","aspect":"auth","value":\#(value)}"#
+            let answer = try world.body(.apply, #"{"changes":[\#(change)],"again":\#(isAgain)}"#)
+            return answer["warnings"]?.arrayValue?.compactMap(\.stringValue).filter { $0.contains("in doubt") } ?? []
+        }
+        let (first, second) = (#"{"state":"retired"}"#, #"{"state":"retired","message":"sold"}"#)
+        let text =
+            "the retirement of com.example.mail for all leaves keys of 1 device in doubt: they may be on other disks,"
+            + " on copies or on removed devices, and nobody is told of those any more"
+        #expect(try warnings(first) == [])
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        #expect(try warnings(first) == [], "nothing is new")
+        #expect(try warnings(second, isAgain: isAgain) == (isAgain ? [] : [text]))
+        #expect(try warnings(first) == [], "there is nobody any more of whom it was told")
+    }
+
     @Test("keys on two disks of a removed device are of two: that one of them is back says nothing of the other")
     func removedWithTwoDisks() throws {
         let world = try World()

@@ -99,6 +99,32 @@ struct ReadBackTests {
         #expect(try #require(topics.firstIndex(of: world.identity.topic(lost))) < hello)
     }
 
+    @Test("a broker that never shows what it takes is told of once, until it has shown all")
+    func neverShown() throws {
+        let world = try world()
+        let config = world.identity.topic(.desired(.all, mail, .config))
+        func told() -> [String] {
+            world.logs.filter { $0.message.hasPrefix("the broker takes documents and does not show them") }
+                .map { "\($0.details["topic"] ?? "") \($0.details["documents"] ?? "")" }
+        }
+        world.dropsDocuments = true
+        for round in 1...2 {
+            if round == 1 {
+                world.retained[config] = nil
+                world.connect()
+            } else {
+                try world.apply(mail, "all", .config, #"{"values":{"a":"2"}}"#)
+            }
+            for _ in 0..<4 { world.pass(seconds: 60) }
+            #expect(told().count == round - 1)
+            for _ in 0..<10 { world.pass(seconds: 60) }
+            #expect(told() == Array(repeating: "\(config) 1", count: round))
+            world.dropsDocuments = false
+            for _ in 0..<2 { world.pass(seconds: 60) }
+            world.dropsDocuments = true
+        }
+    }
+
     @Test("what is cleared while the controller looks is put back, though it has been seen")
     func clearedMeanwhile() throws {
         let world = try world()

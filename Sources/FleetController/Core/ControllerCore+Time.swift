@@ -118,7 +118,14 @@ extension ControllerCore {
 
     /// Whether the broker has a document is known when it comes back.
     private func publishAgain(_ serving: inout Serving, _ turn: inout Turn) throws {
-        for address in serving.overdueEchoes(batches.echoes) {
+        let overdue = serving.overdueEchoes(batches.echoes)
+        if let (first, count) = serving.unshown(of: overdue) {
+            turn.log(
+                .warning,
+                "the broker takes documents and does not show them here, nor perhaps to devices: look at its ACL",
+                ["topic": "\(identity.topic(first))", "documents": "\(count)"])
+        }
+        for address in overdue {
             let wire =
                 try address == .trust
                 ? identity.trustWire : store.transaction { try $0.document(at: address) }?.wire

@@ -21,6 +21,10 @@ extension DesiredChange {
             }
             let isSame = old?.value.map { Text.isSame($0, change.value.jsonText) } ?? false
             let isChanged = !isSame || request.isAgain
+            // With `isAgain` it is what is asked for.
+            if let old, old.isRetired, change.authorization == .retired, !isSame, !request.isAgain {
+                try warnOfRemoved(of: change.app, for: change.layer, behind: old.change)
+            }
             let revision =
                 try isChanged
                 ? issue(.aspect(change.value), at: change.address, location: "changes[\(index)].value").revision
@@ -183,6 +187,12 @@ extension DesiredChange {
         let rows = try Progress(transaction, request, now: now).answer.rows
         warnOfKeys(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.outstanding ?? 0) })
         warnOfDoubt(of: app, for: layer, on: rows.reduce(0) { $0 + ($1.retirement?.doubtful ?? 0) })
+    }
+
+    /// Removed devices are told of behind the retirement that they had before, and not behind a newer one.
+    private mutating func warnOfRemoved(of app: AppID, for layer: Layer, behind change: Revision) throws {
+        let left = try transaction.leftKeys(of: app, retiredBy: [layer: change]).filter { !$0.isOfPresentDevice }
+        warnOfDoubt(of: app, for: layer, on: left.devices)
     }
 
     mutating func warnOfDoubt(of app: AppID, for layer: Layer, on devices: Int64) {

@@ -46,12 +46,15 @@ struct Serving {
     private var firstTold: [DeviceID: Int] = [:]
     /// After so many heartbeats in which telling has not helped somebody has to look.
     private static let patience = 2 * roundLength
+    private static let unshownBeats = 5
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
-    /// Own publishes below desired/ that have not come back yet, and the heartbeats before each, in the order of their numbers:
-    /// until it is back what comes is older.
-    private var echoes: [Address: (beats: Int, number: Int)] = [:]
+    /// Own publishes below desired/ that have not come back yet, and the heartbeats before each and before the first of its
+    /// topic, in the order of their numbers: until it is back what comes is older.
+    private var echoes: [Address: (beats: Int, number: Int, first: Int)] = [:]
     private var publishes = 0
+    /// Whether somebody was told that such do not come back, since all were back last.
+    private var isUnshownTold = false
     /// What the broker was found without, until it is back: a hello says that all is there.
     private var missing: Set<Address> = []
     /// The controller's own marker, said behind each heartbeat.
@@ -122,12 +125,13 @@ struct Serving {
 
     mutating func published(_ address: Address) {
         publishes += 1
-        echoes[address] = (beats, publishes)
+        echoes[address] = (beats, publishes, echoes[address]?.first ?? beats)
     }
 
     mutating func came(back address: Address) {
         echoes[address] = nil
         missing.remove(address)
+        if echoes.isEmpty { isUnshownTold = false }
     }
 
     /// All that was published until now mends what the broker held.
@@ -142,10 +146,20 @@ struct Serving {
     /// way. What says whom to believe comes first, the rest in the order of the first time, which devices follow.
     func overdueEchoes(_ limit: Int) -> [Address] {
         let overdue = echoes.filter { $0.value.beats + 2 <= beats }
-        func place(_ echo: (key: Address, value: (beats: Int, number: Int))) -> Int {
+        func place(_ echo: (key: Address, value: (beats: Int, number: Int, first: Int))) -> Int {
             echo.key == .trust ? 0 : echo.value.number
         }
         return Array(overdue.sorted { place($0) < place($1) }.map(\.key).prefix(limit))
+    }
+
+    /// Of own publishes that were repeated, and have not come back for some heartbeats all the same, the first of `overdue` and
+    /// how many there are: once, until all are back.
+    mutating func unshown(of overdue: [Address]) -> (first: Address, count: Int)? {
+        guard !isUnshownTold else { return nil }
+        let unshown = echoes.filter { $0.value.first + Self.unshownBeats <= beats }
+        guard let first = overdue.first(where: { unshown[$0] != nil }) else { return nil }
+        isUnshownTold = true
+        return (first, unshown.count)
     }
 
     mutating func forget(_ device: DeviceID) {

@@ -22,112 +22,16 @@ extension Schedule {
             if random.chance(mixture.pauses) { at += random.milliseconds(20_000...400_000) }
             steps.append(Step(at, Action(&random, devices: devices, apps: apps, broker, mixture)))
         }
-        // Now and then a day passes in the middle: the controller forgets what is old. A copy and its device would spend it
-        // throwing each other off.
-        var days = SplitMix64(seed: seed ^ 0xDA75)
-        let isSmall = devices <= 2 && !steps.contains { if case .clone = $0.action { true } else { false } }
-        if isSmall, days.below(theme == .away ? 20 : 200) == 0 {
-            let index = days.below(count)
-            let day: Int64 = 26 * 3_600_000
-            let evening = steps[index].at
-            for index in index..<count { steps[index].at += day + 60_000 }
-            // Somebody is away meanwhile, and does not hear what is deleted.
-            if days.chance(50) {
-                let places: [Place] = [.all, .device(days.below(devices))] + (0..<Self.groups).map { .group($0) }
-                steps.insert(Step(evening, .unplug(days.below(devices), day + 60_000)), at: index)
-                for place in places {
-                    let change = Change.delete(app: days.below(apps), place)
-                    steps.insert(Step(evening + 50_000, .request(0, change)), at: index + 1)
-                }
-            }
-        }
-        // In some worlds people close apps, and open them again.
-        var closings = SplitMix64(seed: seed ^ 0xC105E)
-        if closings.chance(theme == .retiring ? 50 : 12) {
-            for _ in 0...closings.below(3) {
-                let index = closings.below(steps.count)
-                let close = Action.closeApp(
-                    closings.below(devices), closings.below(apps), closings.milliseconds(1...30_000))
-                steps.insert(Step(steps[index].at, close), at: index)
-            }
-        }
-        // In some an app is retired and then authorized again, in one moment or soon, while it runs or not.
-        var returns = SplitMix64(seed: seed ^ 0x2E71)
-        if returns.chance(theme == .retiring ? 60 : 6) {
-            for _ in 0...returns.below(3) {
-                let (device, app) = (returns.below(devices), returns.below(apps))
-                let place = [.all, .device(device), Place.group(returns.below(Self.groups))][returns.below(3)]
-                var at = steps[returns.below(steps.count)].at
-                if returns.chance(40) {
-                    let close = Action.closeApp(device, app, returns.milliseconds(1...30_000))
-                    steps.insert(Step(at, close), inOrderOf: \.at)
-                    if returns.chance(30) {
-                        let reinstall = Step(at + returns.milliseconds(0...5_000), .reinstallApp(device, app))
-                        steps.insert(reinstall, inOrderOf: \.at)
-                    }
-                }
-                for variant in [Change.retired, Change.authorized] {
-                    let change = Change.apply(app: app, place, aspect: 0, variant: variant, isBased: false)
-                    steps.insert(Step(at, .request(0, change)), inOrderOf: \.at)
-                    at += returns.milliseconds(returns.chance(60) ? 0...30 : 100...10_000)
-                }
-            }
-        }
-        // In some what several layers say is changed at once.
-        var layered = SplitMix64(seed: seed ^ 0x1A7E)
-        if layered.chance(theme == .layers ? 60 : 12) {
-            for _ in 0...layered.below(3) {
-                let change = Change.layers(
-                    app: layered.below(apps), aspect: layered.chance(50) ? 0 : layered.below(Aspect.allCases.count),
-                    isDeleted: layered.chance(40))
-                let at = steps[layered.below(steps.count)].at
-                steps.insert(Step(at, .request(layered.below(Self.operators), change)), inOrderOf: \.at)
-            }
-        }
-        // People copy and paste at all devices, all the time, in some worlds.
-        var people = SplitMix64(seed: seed ^ 0xC0B1)
-        if people.chance(8) || theme == .pasteboards, let last = steps.last?.at {
-            steps.insert(contentsOf: (0..<devices).map { Step(0, .copy($0, last)) }, at: 0)
-        }
-        // In some the controller's home cannot be read for a while, often when the controller starts.
-        var homes = SplitMix64(seed: seed ^ 0x40E5)
-        if homes.chance(theme == .registry ? 40 : 6) {
-            let at = steps[homes.below(steps.count)].at
-            let time = homes.milliseconds(homes.chance(30) ? 60_000...200_000 : 500...30_000)
-            steps.insert(Step(at, .hideHome(time)), inOrderOf: \.at)
-            if homes.chance(60) {
-                let crash = Action.crashController(effects: 0, downFor: homes.milliseconds(1...3_000))
-                steps.insert(Step(at + homes.milliseconds(0...1_000), crash), inOrderOf: \.at)
-            }
-        }
-        // In some it was copied, and somebody uses the copy as well.
-        var copies = SplitMix64(seed: seed ^ 0x21FA1)
-        if copies.chance(4) {
-            let at = steps[copies.below((steps.count + 1) / 2)].at
-            let pause = copies.milliseconds(copies.chance(70) ? 2_000...8_000 : 8_000...40_000)
-            steps.insert(Step(at, .copyHome(every: pause)), inOrderOf: \.at)
-        }
-        // In some somebody writes a wrong list of who may read what, now and then for longer than nobody is warned. A controller to
-        // which documents alone are hidden would greet nobody, and afterwards bring back few of them with each heartbeat.
-        var lists = SplitMix64(seed: seed ^ 0xA101)
-        if broker == .lossy, lists.chance(30) {
-            for _ in 0...lists.below(2) {
-                let at = steps[lists.below(steps.count)].at
-                let isLong = lists.chance(40)
-                let time = lists.milliseconds(isLong ? 1_500_000...2_400_000 : 1...100_000)
-                let device = lists.chance(70) ? lists.below(devices) : nil
-                let isAll = device == nil || lists.chance(isLong ? 30 : 60)
-                steps.insert(Step(at, .hide(device, time, isAll: isAll)), inOrderOf: \.at)
-                if isLong { steps.insert(Step(at + time, .pause), inOrderOf: \.at) }
-            }
-        }
-        // In some the broker cannot read its passwords for a while.
-        var lockouts = SplitMix64(seed: seed ^ 0x10C5)
-        if lockouts.chance(4) {
-            let at = steps[lockouts.below(steps.count)].at
-            steps.insert(Step(at, .lockOut(lockouts.milliseconds(1...120_000))), inOrderOf: \.at)
-        }
         self.init(seed: seed, devices: devices, apps: apps, broker: broker, steps: steps)
+        addDay(theme)
+        addClosings(theme)
+        addReturns(theme)
+        addChangesOfLayers(theme)
+        addPeople(theme)
+        addHiddenHome(theme)
+        addCopyOfHome()
+        addWrongLists()
+        addLockOut()
     }
 }
 
@@ -355,16 +259,9 @@ extension Action {
     }
 }
 
-extension Array {
-    /// Behind all that are not later.
-    fileprivate mutating func insert(_ element: Element, inOrderOf key: (Element) -> Int64) {
-        insert(element, at: firstIndex { key($0) > key(element) } ?? endIndex)
-    }
-}
-
 extension Change {
     /// As variants of the first aspect.
-    fileprivate static let (authorized, retired) = (0, 5)
+    static let (authorized, retired) = (0, 5)
 
     init(_ random: inout SplitMix64, devices: Int, apps: Int, _ mixture: Mixture) {
         if mixture.isLayered {
