@@ -34,6 +34,10 @@ extension DesiredChange {
                 isChanged: isChanged)
             results.append((index, result))
         }
+        // Before what may be said of very many devices.
+        for change in request.changes where ![nil, .retired].contains(change.authorization) {
+            try warnOfRetirement(of: change.app, besides: change.layer)
+        }
         for change in request.changes { try warn(about: change) }
         return results.sorted { $0.index < $1.index }.map(\.result)
     }
@@ -134,10 +138,8 @@ extension DesiredChange {
             }
         }
         switch change.value.content {
-        case .auth(let state, _):
-            if state != .retired { try warnOfRetirement(of: change.app, besides: change.layer) }
         case .secureServices(let value): warn(about: value, of: change.app)
-        case .dlp, .config, .logLevel, .unreadable: break
+        case .auth, .dlp, .config, .logLevel, .unreadable: break
         }
     }
 

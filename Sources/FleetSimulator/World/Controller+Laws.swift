@@ -314,15 +314,10 @@ extension Controller {
     }
 
     private func leaving(_ asked: Asked) -> [(app: AppID, devices: Int)]? {
-        guard asked.verb == .groupSet,
-            let request = try? GroupRequest(json: asked.body, limit: Request.maximumSize)
-        else { return nil }
-        let present = desired.members(of: request.group)
-        let wanted = Set(request.devices ?? Array(present)).union(request.add).subtracting(request.remove)
-        let left = present.subtracting(wanted).map { (try? store.leftKeys(of: $0)) ?? [] }
-        return desired.live(on: .group(request.group)).compactMap { address -> (app: AppID, devices: Int)? in
-            guard case .desired(_, let app, .auth) = address, desired.isRetired(address) else { return nil }
-            let devices = left.count { $0.contains(app) }
+        guard asked.verb == .groupSet, let ended = try? desired.retirements(endedBy: asked) else { return nil }
+        return ended.compactMap { address, leaving -> (app: AppID, devices: Int)? in
+            guard let app = address.layerAndApp?.app, let leaving else { return nil }
+            let devices = leaving.count { (try? store.leftKeys(of: $0))?.contains(app) ?? false }
             return devices > 0 ? (app, devices) : nil
         }.sorted { $0.app < $1.app }
     }
