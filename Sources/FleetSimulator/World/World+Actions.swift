@@ -147,12 +147,12 @@ extension World {
                 guard failure.code == .unavailable else { return }
                 return after(10_000, again)
             }
+            machine.watch.forgive(through: incarnation)
             // An answer from before a backup was put back speaks of what is lost with the rest.
             guard controller.putBacks == putBacks else { return }
             machine.isRemovalUnfinished = false
             if machine.enrolment != nil { machine.removalMayFollowUntil = now + 60_000 }
             controller.removed[machine.id] = incarnation
-            machine.watch.forgive(through: incarnation)
         }
     }
 
