@@ -143,6 +143,25 @@ struct RenderingTests {
         #expect(!gone.isConverged)
     }
 
+    @Test("progress in a later epoch than the change is of another store; where one is not told, nobody knows")
+    func epochs() throws {
+        func progress(in epochs: [Int64?], since epoch: Int64?) throws -> Progress {
+            let parts = try epochs.map { epoch in
+                let told = epoch.map { ",\"epoch\":\($0)" } ?? ""
+                return try ProgressAnswer(json: Array("{\"rows\":[],\"waiting\":[]\(told)}".utf8), limit: 4_096)
+            }
+            return Progress(joining: parts, since: epoch)
+        }
+        for (epochs, epoch) in [([5], 5), ([5, 5], 5), ([5], nil), ([nil], 5)] as [([Int64?], Int64?)] {
+            #expect(try progress(in: epochs, since: epoch).isConverged, "\(epochs) since \(epoch ?? 0)")
+        }
+        for epochs in [[6], [5, 6], [nil, 6]] as [[Int64?]] {
+            let restored = try progress(in: epochs, since: 5)
+            #expect(restored.isSettled && !restored.isConverged, "\(epochs)")
+            #expect(restored.shortfall(within: "1s")?.hasPrefix("the controller was restored") == true)
+        }
+    }
+
     @Test("progress of a retirement waits for the keys, wherever they are, and for nothing else of an app that is gone")
     func retirement() throws {
         func progress(_ confirmed: Int, _ outstanding: Int, due: Int) throws -> Progress {

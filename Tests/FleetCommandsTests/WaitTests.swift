@@ -140,6 +140,40 @@ struct WaitTests {
         }
     }
 
+    @Test("ends with 3, and at once, when the controller is restored behind the change", arguments: [0, 1] as [Int64])
+    func restored(pending: Int64) async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            @Sendable func told(_ answer: JSONValue, in epoch: Int64) -> Response.Result {
+                guard case .object(let members) = answer else { return .failure(.init(.invalid, "no object")) }
+                return .success(.object(members + [.init("epoch", .integer(epoch))]), next: nil)
+            }
+            let controller = try await fleet.controller { _, count in
+                switch count {
+                case 0: told(Self.applied, in: 5)
+                case 1: told(Self.progress { $0.pending = 1 }, in: 5)
+                default:
+                    told(
+                        Self.progress {
+                            $0.applied = 1
+                            $0.pending = pending
+                        }, in: 6)
+                }
+            }
+            let file = try fleet.write(Self.policy, to: "policy.yaml")
+            let result = try await fleet.fleetctl("apply", "-f", file, "--wait=3s", "-o", "json")
+            #expect(result.status == 3 && result.output.contains(#""converged": false"#), "\(result)")
+            #expect(
+                result.errors == """
+                    fleetctl: the controller was restored from a backup meanwhile, which may have undone the change: it is \
+                    waited for no longer
+                    Look with `fleetctl get policies`, and say it again where it does not stand.
+
+                    """)
+            #expect(controller.asked.count == 3)
+        }
+    }
+
     @Test("goes on where the controller cannot say how far it is just now")
     func unavailable() async throws {
         try await withFixture { fixture in

@@ -571,6 +571,27 @@ struct ReadBackTests {
         #expect(try world.counts(mail, .config).counts.pending == 1)
     }
 
+    @Test("who waits for a change that a restore has undone is told of another epoch; by its revision nobody can tell")
+    func undone() throws {
+        let lost = try World()
+        lost.connect()
+        try lost.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        let world = try World(identity: lost.identity)
+        world.connect()
+        try world.apply(mail, "all", .config, #"{"values":{"a":"1"}}"#)
+        let place = #""app":"com.example.mail","target":"all","aspect":"config""#
+        let change = try lost.body(.apply, #"{"changes":[{\#(place),"value":{"values":{"a":"2"}}}]}"#)
+        #expect(change["epoch"] == 1 && change["results"]?.arrayValue?.first?["revision"] == 2)
+        let select = #"{"documents":[{\#(place),"revision":2}]}"#
+        #expect(try lost.body(.progress, select)["epoch"] == 1)
+        world.retained = lost.retained
+        world.core.isRestoring = true
+        world.connect()
+        let progress = try world.body(.progress, select)
+        #expect(progress["superseded"] == nil)
+        #expect(progress["epoch"] == .integer(try world.store.latest().epoch) && progress["epoch"] != 1)
+    }
+
     @Test("retirements that a restore ends are named, and those that stand are not")
     func endedRetirements() throws {
         let lost = try World()

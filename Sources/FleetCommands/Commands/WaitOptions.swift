@@ -59,7 +59,8 @@ struct WaitOptions: ParsableArguments {
             let documents = response.results.map {
                 DocumentSelector(app: $0.app, layer: $0.layer, aspect: $0.aspect, revision: $0.revision)
             }
-            followed = try await Self.follow(documents, controller, for: wait, until: signals)
+            followed = try await Self.follow(
+                documents, since: response.epoch, controller, for: wait, until: signals)
         } catch let error as CommandError {
             if !isForPeople { try Terminal.printToAnyone { try output.show(report(nil)) } }
             throw CommandError(
@@ -83,7 +84,8 @@ struct WaitOptions: ParsableArguments {
     /// How far the devices are when all who are online have answered or the time is over, as far as that could be read; nil
     /// after Ctrl-C. A controller or broker that is away may come back meanwhile.
     private static func follow(
-        _ documents: [DocumentSelector], _ controller: Controller, for limit: Limit, until signals: UnixSignalsSequence
+        _ documents: [DocumentSelector], since epoch: Int64?, _ controller: Controller, for limit: Limit,
+        until signals: UnixSignalsSequence
     ) async throws -> Progress? {
         try await withThrowingTaskGroup(of: Progress?.self) { group in
             defer { group.cancelAll() }
@@ -98,11 +100,13 @@ struct WaitOptions: ParsableArguments {
                 var readAt = Timestamp.now
                 while true {
                     do {
-                        var progress = try await Self.progress(documents, controller, naming: false, after: known)
+                        var progress = try await Self.progress(
+                            documents, since: epoch, controller, naming: false, after: known)
                         (known, readAt) = (progress, .now)
                         // Names are looked for once, at the end.
                         if !progress.isSettled, ContinuousClock.now >= end {
-                            progress = try await Self.progress(documents, controller, naming: true, after: known)
+                            progress = try await Self.progress(
+                                documents, since: epoch, controller, naming: true, after: known)
                             known = progress
                         }
                         if progress.isSettled || ContinuousClock.now >= end { return progress }
@@ -130,7 +134,8 @@ struct WaitOptions: ParsableArguments {
 
     /// Asks in parts, each with all documents of its apps, and notes who has left since `earlier`.
     private static func progress(
-        _ documents: [DocumentSelector], _ controller: Controller, naming: Bool, after earlier: Progress?
+        _ documents: [DocumentSelector], since epoch: Int64?, _ controller: Controller, naming: Bool,
+        after earlier: Progress?
     ) async throws -> Progress {
         let apps = Dictionary(grouping: documents, by: \.app).sorted { $0.key < $1.key }.map(\.value)
         var parts: [ProgressAnswer] = []
@@ -139,7 +144,7 @@ struct WaitOptions: ParsableArguments {
             parts.append(
                 try await controller.ask(.progress, SelectionRequest(documents: part, names: naming)).decoded())
         }
-        var progress = Progress(joining: parts, isNamed: naming)
+        var progress = Progress(joining: parts, isNamed: naming, since: epoch)
         if let earlier { progress.follow(earlier) }
         return progress
     }

@@ -12,11 +12,15 @@ struct Progress {
     private(set) var departed: [AppID: Int64] = [:]
     /// Whether names were asked for.
     private let isNamed: Bool
+    /// Whether the controller was restored from a backup behind the change: what stands now need not be what was asked for.
+    private let isRestored: Bool
     /// Why nothing newer could be read, and since when.
     private(set) var outdated: (reason: String, since: Timestamp)?
 
-    init(joining parts: [ProgressAnswer], isNamed: Bool = true) {
+    /// - Parameter epoch: In which the change was made; nil where the controller did not tell.
+    init(joining parts: [ProgressAnswer], isNamed: Bool = true, since epoch: Int64? = nil) {
         self.isNamed = isNamed
+        isRestored = epoch.map { made in parts.contains { ($0.epoch ?? made) > made } } ?? false
         answer = ProgressAnswer(
             rows: parts.flatMap(\.rows), waiting: parts.flatMap(\.waiting), otherDisks: parts.flatMap(\.otherDisks),
             superseded: parts.flatMap(\.superseded))
@@ -45,7 +49,7 @@ struct Progress {
     }
 
     /// Whether nobody is waited for: who is offline answers when it comes back, but with a retirement that has to be certain.
-    var isSettled: Bool { sum(\.due) == 0 }
+    var isSettled: Bool { isRestored || sum(\.due) == 0 }
     /// Whether all who are not offline have applied it, and no retirement is outstanding; and it is what was asked for.
     var isConverged: Bool { isSettled && shortfall(within: "") == nil }
 
@@ -65,6 +69,7 @@ struct Progress {
 
     /// Why not everybody has followed who could, or whose keys may be there still; nil when all is as it was wanted.
     func shortfall(within limit: String) -> String? {
+        if isRestored { return Self.restored }
         var parts: [String] = []
         if let outdated {
             parts.append("\(outdated.reason)\nWhat stands here was so at \(outdated.since.timeOfDay).")
@@ -118,6 +123,10 @@ struct Progress {
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")
     }
+
+    private static let restored =
+        "the controller was restored from a backup meanwhile, which may have undone the change: it is waited for no longer"
+        + "\nLook with `fleetctl get policies`, and say it again where it does not stand."
 
     /// `2 error, 1 unsupported`; nil when no answer was another than that it is applied.
     private static func otherwise(_ counts: OutcomeCounts) -> String? {

@@ -57,7 +57,8 @@ struct ChangeOutcome {
         let results = try body(&change)
         try change.finish()
         warnings = change.warnings
-        answer = Answer(ChangeResponse(results: results, warnings: warnings))
+        let epoch = try change.transaction.latest().epoch
+        answer = Answer(ChangeResponse(results: results, warnings: warnings, epoch: epoch))
         issued = change.issued
     }
 

@@ -70,6 +70,7 @@ struct Progress {
         }
         nameFew()
         answer.superseded = try Self.superseded(request.documents, transaction)
+        answer.epoch = try transaction.latest().epoch
     }
 
     private mutating func name(_ left: [FleetStore.Transaction.LeftKeys], of app: AppID) {

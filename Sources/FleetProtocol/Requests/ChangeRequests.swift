@@ -150,33 +150,39 @@ extension ChangeResult: JSONCodable {
     }
 }
 
-/// The answer to `apply` and `delete`: `{"results":[…],"warnings":[…]}`.
+/// The answer to `apply` and `delete`: `{"results":[…],"warnings":[…],"epoch":1}`.
 package struct ChangeResponse: Hashable, Sendable, JSONCodable {
     package let results: [ChangeResult]
     package let warnings: [String]
+    /// In which the change was made: a restore behind it may undo it. Nil from a controller of before it was told.
+    package let epoch: Int64?
 
-    package init(results: [ChangeResult], warnings: [String]) {
+    package init(results: [ChangeResult], warnings: [String], epoch: Int64? = nil) {
         self.results = results
         self.warnings = warnings
+        self.epoch = epoch
     }
 
     package init(from reader: inout JSONReader) throws {
         var results: [ChangeResult]?
         var warnings: [String] = []
+        var epoch: Int64?
         try reader.object { name, value in
             switch name {
             case "results": results = try value.values(limit: 100_000)
             case "warnings": try value.array { warnings.append(try $0.message(limit: 2_000)) }
+            case "epoch": epoch = try value.integer(in: 1...JSONValue.largestInteger)
             default: break
             }
         }
-        self.init(results: try required(results, "results"), warnings: warnings)
+        self.init(results: try required(results, "results"), warnings: warnings, epoch: epoch)
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("results", results)
             writer.member("warnings", warnings)
+            writer.member("epoch", ifPresent: epoch)
         }
     }
 }

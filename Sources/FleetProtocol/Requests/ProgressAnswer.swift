@@ -7,14 +7,19 @@ package struct ProgressAnswer: Hashable, Sendable {
     /// Devices that were to retire an app, whose keys may be elsewhere than where they have looked.
     package var otherDisks: [OtherDisk]
     package var superseded: [Superseded]
+    /// The controller's: a later one than the change was made in says that a restore may have undone it, which revisions cannot
+    /// tell. Nil from a controller of before it was told.
+    package var epoch: Int64?
 
     package init(
-        rows: [StatusRow] = [], waiting: [Waiting] = [], otherDisks: [OtherDisk] = [], superseded: [Superseded] = []
+        rows: [StatusRow] = [], waiting: [Waiting] = [], otherDisks: [OtherDisk] = [], superseded: [Superseded] = [],
+        epoch: Int64? = nil
     ) {
         self.rows = rows
         self.waiting = waiting
         self.otherDisks = otherDisks
         self.superseded = superseded
+        self.epoch = epoch
     }
 
     /// An app's policy on a device that has not finished.
@@ -92,6 +97,7 @@ extension ProgressAnswer: JSONCodable {
             case "waiting": answer.waiting = try value.values(limit: 1_000)
             case "otherDisks": answer.otherDisks = try value.values(limit: 1_000)
             case "superseded": answer.superseded = try value.values(limit: 1_000)
+            case "epoch": answer.epoch = try value.integer(in: 1...JSONValue.largestInteger)
             default: break
             }
         }
@@ -104,6 +110,7 @@ extension ProgressAnswer: JSONCodable {
             writer.member("waiting", waiting)
             if !otherDisks.isEmpty { writer.member("otherDisks", otherDisks) }
             if !superseded.isEmpty { writer.member("superseded", superseded) }
+            writer.member("epoch", ifPresent: epoch)
         }
     }
 }

@@ -32,6 +32,7 @@ extension Controller {
         epochBefore = (try? copy.latest().epoch) ?? 0
         let latest = (try? copy.latest().number) ?? 0
         promises = promises.filter { $0.value <= latest }
+        undoneEpoch = answeredEpoch
         based = []
         answered = [:]
         (store, desired) = (copy, backedUpDesired)

@@ -8,6 +8,7 @@ extension Controller {
     func promised(_ change: ChangeResponse, basedOn: (address: Address, revision: Int64)?) {
         // An answer that was under way while a backup was put back speaks of what is lost with the rest.
         let latest = (try? store.latest().number) ?? 0
+        answeredEpoch = max(answeredEpoch, change.epoch ?? .max)  // Where none is told, no later one tells anything.
         for result in change.results where result.isChanged && result.revision <= latest {
             let address = Address.desired(result.layer, result.app, result.aspect)
             // Its number was given out again since, to another.

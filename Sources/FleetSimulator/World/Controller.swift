@@ -76,6 +76,9 @@ final class Controller: BusClient {
     var enrolments: [DeviceID: Int64] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
     var promises: [Address: Int64] = [:]
+    /// The latest epoch in which operators were answered that something is done; and as of the backup that was put back last.
+    var answeredEpoch: Int64 = 0
+    var undoneEpoch: Int64 = 0
     /// Every revision that an operator was answered with, and those that were made from another.
     var answered: [Address: Set<Int64>] = [:]
     var based: [(address: Address, from: Int64, to: Int64)] = []

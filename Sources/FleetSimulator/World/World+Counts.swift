@@ -113,6 +113,13 @@ extension World {
     private func checkProgress(of selectors: [DocumentSelector], _ all: [AppID: CountedApp]) throws {
         let answer = try controller.store.progress(of: selectors, at: controller.clock)
         checkSuperseded(answer.superseded, of: selectors)
+        // Whoever waits for what a backup does not have is told by that.
+        if !controller.isFromBackUp, controller.isPunctual, answer.epoch ?? 0 <= controller.undoneEpoch {
+            fail(
+                .answered,
+                "progress is told in epoch \(answer.epoch ?? 0), and a backup was put back since changes were answered in"
+                    + " \(controller.undoneEpoch)")
+        }
         var counts: [Set<DeviceID>: [AppID: CountedApp]] = [:]
         var wanted: Set<Missing> = []
         var rest = answer.rows[...]

@@ -145,7 +145,7 @@ extension SeededGenerator {
                 ChangeResult(
                     app: $0.app(), layer: $0.layer(), aspect: try $0.pick(Aspect.allCases), revision: $0.count(),
                     isChanged: $0.chance(50))
-            }, warnings: list(0...2) { $0.text() })
+            }, warnings: list(0...2) { $0.text() }, epoch: maybe { $0.number(1...1_000) })
     }
 
     mutating func statusRow() throws -> StatusRow {
