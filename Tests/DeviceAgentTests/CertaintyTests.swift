@@ -231,6 +231,10 @@ struct CertaintyTests {
         device.isControllerThere = true
         try device.connect()
         #expect(try device.status(mail).authReason == .selfRetired)
+        let hello = try device.fleet.hello(
+            device.device, #require(device.connection), lost: [.documents], documents: Digest(of: [:]))
+        try device.say(.hello(device.device), hello)
+        #expect(try device.status(mail).authReason == .selfRetired)
         #expect(device.keys.isEmpty)
         #expect(device.core.signedDocuments[auth] == nil, "it is forgotten")
     }

@@ -29,7 +29,14 @@ struct LayerTests {
         #expect(try device.status(mail)[.config].received == 2)
     }
 
-    @Test("what a restored controller has not signed again counts no more once it greets, and never comes back")
+    /// What a controller says to a device of which it has found that it has other documents than it should.
+    private func tell(_ device: inout TestDevice, of documents: [Address: Revision]) throws {
+        let hello = try device.fleet.hello(
+            device.device, #require(device.connection), lost: [.documents], documents: Digest(of: documents))
+        try device.say(.hello(device.device), hello)
+    }
+
+    @Test("what a restored controller has not signed again counts no more once it says so, and never comes back")
     func earlierEpoch() throws {
         var device = try TestDevice()
         try device.connect()
@@ -48,6 +55,9 @@ struct LayerTests {
         try device.apply(.all, mail, .config, .config(["from": "all"]))
         let connection = try #require(device.connection)
         try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(try device.status(mail)[.config].source == .desired(.group(kiosk), mail, .config))
+        let live = [Address.desired(.all, mail, .config): Revision(epoch: 2, number: device.fleet.revision)]
+        try tell(&device, of: live)
         #expect(try device.status(mail)[.config].source == .desired(.all, mail, .config))
         #expect(!device.subscriptions.contains { $0.contains("/kiosk/") })
         #expect(device.core.state.groups == [])
@@ -81,7 +91,89 @@ struct LayerTests {
         device.fleet.epoch = 3
         try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
         while device.underWay?.isEmpty == false { try device.receiveNext() }
+        #expect(try device.status(mail)[.auth].source == own)
+        try tell(&device, of: [:])
+        while device.underWay?.isEmpty == false { try device.receiveNext() }
         #expect(try device.status(mail)[.auth].source == nil)
+    }
+
+    @Test("what a broker withholds behind a restore stays in force, and a retirement that comes counts all the same")
+    func withheldBehindRestore() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.answer(device.launch(mail))
+        var services = SecureServicesValue()
+        services.offline = SecureServicesValue.Offline(blockAfter: 600)
+        try device.apply(.all, mail, .secureServices, .aspect(DesiredValue(.secureServices(services))))
+        try device.apply(.all, mail, .auth, .auth(.authorized))
+        device.isControllerThere = false
+        device.fleet.epoch = 2
+        var live: [Address: Revision] = [:]
+        for aspect in [Aspect.secureServices, .auth] {
+            device.fleet.revision += 1
+            live[.desired(.all, mail, aspect)] = Revision(epoch: 2, number: device.fleet.revision)
+        }
+        // What is signed again does not come.
+        device.retained = [:]
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        for isCompared in [false, true] {
+            if isCompared { try tell(&device, of: live) }
+            #expect(try device.status(mail).authState == .authorized)
+            #expect(device.core.state.apps[mail]?.secureServices.offline?.blockAfter == 600)
+        }
+        // It says what it has, for the controller to compare.
+        try device.wait(5)
+        let presence = try #require(device.published.last { $0.address == .presence(.device(device.device)) })
+        #expect(try Presence(json: presence.payload, limit: Presence.maximumSize).documents?.count == 2)
+        try device.apply(.device(device.device), mail, .auth, .auth(.retired))
+        #expect(try device.status(mail).authState == .retired)
+        #expect(device.keys.isEmpty)
+    }
+
+    @Test("until what is left of an earlier epoch is gone, nothing is loosened in the app that it speaks to")
+    func uncertainBehindRestore() throws {
+        var device = try TestDevice()
+        try device.connect()
+        for app in [mail, notes] { try device.answer(device.launch(app)) }
+        let own = Address.desired(.device(device.device), mail, .dlp)
+        try device.publish(own, device.fleet.document(own, .aspect(DesiredValue(.dlp(DLP())))))
+        // Neither the broker nor the restored controller has it any more.
+        device.retained[own.topic(in: device.fleet.id)] = nil
+        device.isControllerThere = false
+        device.fleet.epoch = 2
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        var live: [Address: Revision] = [:]
+        for app in [mail, notes] {
+            try device.apply(.all, app, .config, .config(["of": "now"]))
+            live[.desired(.all, app, .config)] = Revision(epoch: 2, number: device.fleet.revision)
+        }
+        #expect(try device.status(mail)[.config].source == nil)
+        #expect(try device.status(notes)[.config].source == .desired(.all, notes, .config))
+        #expect(device.core.signedDocuments[own] != nil)
+        try tell(&device, of: live)
+        #expect(try device.status(mail)[.config].source == .desired(.all, mail, .config))
+        #expect(device.core.signedDocuments[own] == nil)
+    }
+
+    @Test("a membership that a restored controller does not know of goes, also where its group's documents are shown")
+    func membershipOfNobody() throws {
+        var device = try TestDevice()
+        try device.connect()
+        try device.launch(mail)
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "group"]))
+        try join(&device, [kiosk])
+        device.retained[Address.membership(device.device).topic(in: device.fleet.id)] = nil
+        device.isControllerThere = false
+        device.fleet.epoch = 2
+        try device.apply(.group(kiosk), mail, .config, .config(["from": "group"]))
+        let connection = try #require(device.connection)
+        try device.say(.hello(device.device), device.fleet.hello(device.device, connection))
+        #expect(device.core.state.groups == [kiosk])
+        try tell(&device, of: [:])
+        #expect(device.core.state.groups == [])
+        #expect(try device.status(mail)[.config].source == nil)
     }
 
     @Test("among groups the higher priority decides, then the smaller id")

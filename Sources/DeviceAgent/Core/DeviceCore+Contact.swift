@@ -75,7 +75,7 @@ extension DeviceCore {
         session?.answered(running: state.running.total)
         let epoch = max(session?.epoch ?? 0, hello.clock.epoch)
         session?.epoch = epoch
-        forgetEarlierEpochs()
+        showEarlierEpochs()
         followMembership(at: now)
         if let mark = hello.received { drop(through: mark) }
         sayAgain(hello)
@@ -111,7 +111,7 @@ extension DeviceCore {
     }
 
     /// Not again at once: a controller that greets every presence would never come to an end with this device.
-    private mutating func answerGreeting() {
+    mutating func answerGreeting() {
         if let answered = session?.greetingAnsweredAt, state.running.total - answered < Self.greetingInterval {
             session?.greetingDueAt = answered + Self.greetingInterval
             return

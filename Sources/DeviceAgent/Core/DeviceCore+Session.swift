@@ -16,12 +16,13 @@ extension DeviceCore {
     static let longestPatience: Int64 = 3_600_000
 
     /// Whether what the broker has shown of this app is all, and the controller's wish: not while the documents of new
-    /// groups are on their way, nor while there are such of an earlier epoch than the controller's, which it may not know of.
+    /// groups are on their way, nor while any that speaks to it is of an earlier epoch than the controller's, which may not
+    /// know of it.
     func isCertain(of app: AppID) -> Bool {
         guard let session, session.isGreeted, session.fetched.contains(app), session.wantedGroups == nil else {
             return false
         }
-        return session.showing == session.shown || layers.addresses(before: session.epoch ?? 0).isEmpty
+        return session.showing == nil || !layers.haveDocument(for: app, before: session.epoch ?? 0)
     }
 
     mutating func connected(_ connection: RandomID, at now: Now) {
@@ -98,7 +99,7 @@ extension DeviceCore {
         case .first:
             session?.isPastFirst = true
             retryHeld(at: now)
-            forgetEarlierEpochs()
+            showEarlierEpochs()
             fetch(Set(state.apps.keys), groups: groupsToFollow, at: now)
         case .documents(let apps, let groups):
             retryHeld(at: now)
@@ -106,8 +107,12 @@ extension DeviceCore {
         case .again:
             retryHeld(at: now)
             if session?.wanted?.barrier == marker.counter { forgetUnwanted() }
-            if let showing = session?.showing, showing.barrier == marker.counter { session?.shown = showing }
-            forgetEarlierEpochs()
+            // The controller compares what is left with what there should be.
+            if let showing = session?.showing, showing.barrier == marker.counter,
+                !layers.addresses(before: showing.epoch).isEmpty
+            {
+                answerGreeting()
+            }
             followMembership(at: now)
             settle(state.apps.keys, at: now)
         case .echo: break
@@ -185,39 +190,32 @@ extension DeviceCore {
         }
         if let groups, groups == session?.wantedGroups, barrier == session?.groupBarrier { change(to: groups) }
         if session?.wantedGroups == nil { forgetOtherGroups() }
-        forgetEarlierEpochs()
+        showEarlierEpochs()
         settle(state.apps.keys, at: now)
     }
 
     /// A controller that was restored signs all it knows again before it greets anybody. What is of an earlier epoch by
-    /// then is no wish of its any more, and it cannot withdraw what it does not know of. A message may have been dropped on
-    /// its way here: the broker shows all once more before anything is forgotten.
-    mutating func forgetEarlierEpochs() {
+    /// then is no wish of its any more, or its new word was dropped on its way here: the broker shows all once more. It may
+    /// withhold that as well, so what is left stays in force until ``forgetUnwanted()``.
+    mutating func showEarlierEpochs() {
         guard let session, session.isPastFirst, let epoch = session.epoch else { return }
         let earlier = layers.addresses(before: epoch).filter { address in
             if case .desired(_, let app, _) = address { session.fetched.contains(app) } else { true }
         }
         // What was fetched since was not among what was shown.
-        func isPart(_ address: Address, of showing: Session.Showing?) -> Bool {
-            guard let showing, showing.epoch == epoch else { return false }
+        let isAsked = earlier.allSatisfy { address in
+            guard let showing = session.showing, showing.epoch == epoch else { return false }
             guard case .desired(_, let app, _) = address else { return true }
             return showing.apps.contains(app)
         }
-        if !earlier.allSatisfy({ isPart($0, of: session.showing) }) {
-            let barrier = showAgain()
-            self.session?.showing = barrier.map {
-                Session.Showing(barrier: $0, epoch: epoch, apps: Set(session.fetched))
-            }
-        }
-        for address in earlier where isPart(address, of: session.shown) {
-            set(nil, at: address)
-            log(.notice, "forgot a document of an earlier epoch", address.path)
-        }
+        guard !isAsked, let barrier = showAgain() else { return }
+        self.session?.showing = Session.Showing(barrier: barrier, epoch: epoch, apps: Set(session.fetched))
     }
 
     /// What was deleted while this device was away for so long that the tombstone is forgotten, too, nobody can withdraw any
-    /// more. The broker alone cannot make anything forgotten: it must have shown just what the controller has signed for, and
-    /// that knew of all that this device knows of, so that no hello which was kept back takes away what came since.
+    /// more; nor what a restored controller does not know of. The broker alone cannot make anything forgotten: it must have
+    /// shown just what the controller has signed for, and that knew of all that this device knows of, so that no hello which
+    /// was kept back takes away what came since.
     private mutating func forgetUnwanted() {
         guard let wanted = session?.wanted else { return }
         session?.wanted = nil
@@ -225,10 +223,14 @@ extension DeviceCore {
         let kept = layers.revisions(of: wanted.apps).filter { address, _ in
             address.group.map { wanted.groups.contains($0) && isWanted($0) } ?? true
         }
-        guard Digest(of: kept.filter { wanted.shown.contains($0.key) }) == wanted.documents else { return }
-        for address in kept.keys.filter({ !wanted.shown.contains($0) }).sorted(by: { $0.path < $1.path }) {
+        // A broker may still have what is of an earlier epoch.
+        var left = kept.filter { wanted.shown.contains($0.key) && $0.value.epoch == wanted.latest.epoch }
+        // With the membership all goes that groups say, whether that is shown or not.
+        if left[.membership(device)] == nil { left = left.filter { $0.key.group == nil } }
+        guard Digest(of: left) == wanted.documents else { return }
+        for address in kept.keys.filter({ left[$0] == nil }).sorted(by: { $0.path < $1.path }) {
             set(nil, at: address)
-            log(.notice, "forgot a document that the controller has no tombstone of any more", address.path)
+            log(.notice, "forgot a document that the controller does not have any more", address.path)
         }
     }
 

@@ -57,9 +57,8 @@ extension DeviceCore {
         var greetingDueAt: Int64?
         /// The controller's, by its greeting.
         var epoch: Int64?
-        /// What the broker was asked last to show once more since it greeted, and of that what it has shown.
+        /// What the broker was asked last to show once more, since some documents were of an earlier epoch.
         var showing: Showing?
-        var shown: Showing?
         /// What the controller says that there should be, where it has missed or found too much.
         var wanted: Wanted?
         /// The epoch and time that the controller said last on this connection.
@@ -77,8 +76,9 @@ extension DeviceCore {
         private(set) var retryDueAt: Int64
         private var retryPause = DeviceCore.firstRetry
 
-        /// All documents are shown once more, since some are of an earlier epoch: those of these apps among them.
-        struct Showing: Equatable {
+        /// All documents are shown once more, those of these apps among them.
+        struct Showing {
+            /// The marker behind which it has.
             let barrier: Int64
             let epoch: Int64
             let apps: Set<AppID>

@@ -83,6 +83,14 @@ struct Layers: Sendable {
         documents.filter { $0.value.revision.epoch < epoch }.keys.sorted { $0.path < $1.path }
     }
 
+    /// Whether any that speaks to an app, or says which groups count, is of an earlier epoch.
+    func haveDocument(for app: AppID, before epoch: Int64) -> Bool {
+        documents.contains { address, document in
+            if case .desired(_, let other, _) = address, other != app { return false }
+            return document.revision.epoch < epoch
+        }
+    }
+
     private mutating func order(_ aspect: Aspect, of app: AppID) {
         var found: [KeptDocument] = []
         if let document = documents[.desired(.device(device), app, aspect)] { found.append(document) }

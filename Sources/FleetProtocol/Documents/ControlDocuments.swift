@@ -128,7 +128,8 @@ package struct Hello: Hashable, Sendable, JSONCodable {
     package let received: EventMark?
     package let lost: Set<Lost>
     /// Beside lost documents: which ones the device is to have, tombstones and the trust document left out. Once the broker
-    /// has shown just these, whatever else the device keeps was deleted so long ago that nobody has the tombstone any more.
+    /// has shown just these, whatever else the device keeps was deleted so long ago that nobody has the tombstone any more, or
+    /// is of an earlier epoch and nobody's wish.
     package let documents: Digest?
 
     package init(

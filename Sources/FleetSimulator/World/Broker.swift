@@ -257,8 +257,8 @@ final class Broker {
     ) {
         guard mayRead(topic, payload, isRetained: isRetained, connection.client.user) else { return }
         checkShown(topic, to: connection.client)
-        if isHidden(topic, from: connection.client.user) { return drop(topic, to: connection) }
-        if qos != .atMostOnce, connection.isClogged { return drop(topic, to: connection) }
+        if isHidden(topic, from: connection.client.user) { return drop(topic) }
+        if qos != .atMostOnce, connection.isClogged { return drop(topic) }
         switch manners {
         case .honest: break
         case .lossy:
@@ -268,7 +268,7 @@ final class Broker {
                 world.say("broker", "sends \(connection.client.name) nothing at QoS 1 any more")
                 connection.isClogged = true
             }
-            return drop(topic, to: connection)
+            return drop(topic)
         case .hostile:
             guard let withheld = connection.withheld, topic.contains(withheld) else { break }
             guard let lateness = connection.lateness else { return }
@@ -279,10 +279,7 @@ final class Broker {
         show(topic, payload, qos, isRetained: isRetained, to: connection)
     }
 
-    private func drop(_ topic: String, to connection: Connection) {
-        if topic.hasPrefix(Controller.documents) { connection.dropped[topic, default: 0] += 1 }
-        world.say("broker", "drops \(topic)")
-    }
+    private func drop(_ topic: String) { world.say("broker", "drops \(topic)") }
 
     /// Puts a message before a client, whatever anybody published.
     func show(

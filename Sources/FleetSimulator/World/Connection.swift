@@ -46,8 +46,6 @@ final class Connection {
     /// The broker has dropped an answer, and when it gave one last, or what was sent needed none.
     var isOwing = false
     var answeredAt: Int64 = 0
-    /// How often it has dropped each document.
-    var dropped: [String: Int] = [:]
     /// The broker waits for so many acknowledgements of what it has dropped itself that it sends nothing more at QoS 1.
     var isClogged = false
 

@@ -13,11 +13,12 @@ extension Machine {
             guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app) else {
                 continue
             }
+            func isCertain() -> Bool { watch.bus.isStillCertain(app.id) && !mayHaveNobodys(core) }
             // Whose document is gone is no more than what another one says, until it is certain which does.
-            if core.signedDocuments[key.address] == nil, !watch.bus.isStillCertain(app.id) { continue }
+            if core.signedDocuments[key.address] == nil, !isCertain() { continue }
             let isSetLately = world.now < (clocks.wallSetAt ?? 0) + 3_000
             if let end = document.wish.notAfter, clock.wall > end.advanced(bySeconds: 3), !isSetLately,
-                app.logLevel > .status || watch.bus.isStillCertain(app.id)
+                app.logLevel > .status || isCertain()
             {
                 world.fail(.limits, "\(name)/\(app.id): its level was for until \(end), and it is \(clock.wall)")
             }
@@ -32,7 +33,7 @@ extension Machine {
                 continue
             }
             // A stricter level than the default may stay until it is certain what comes next.
-            if app.logLevel <= .status, !watch.bus.isStillCertain(app.id) { continue }
+            if app.logLevel <= .status, !isCertain() { continue }
             world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")
         }
     }

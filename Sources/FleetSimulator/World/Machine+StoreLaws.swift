@@ -143,12 +143,9 @@ extension Machine {
         if !controller.wasPutBack, wish.revision == mark.revision {
             world.fail(.convergence, "\(name) forgets \(address.path) of \(mark.revision), which is wanted")
         }
-        // Signed again in a new epoch, it is shown, and once more before anything of the earlier one is forgotten.
+        // Signed again in a new epoch, it stays as it was in the earlier one until that has come.
         guard wish.change.epoch < wish.revision.epoch, mark.revision.epoch < wish.revision.epoch,
-            wish.revision.epoch == core.state.highest.epoch, world.schedule.broker != .hostile,
-            connection?.dropped[address.topic(in: SimulatedFleet.id)] ?? 0 < 2,
-            // What was hidden on a connection that is gone by now is not counted any more.
-            isConnectionCurrent || !world.broker.hasHidden
+            wish.revision.epoch == core.state.highest.epoch
         else { return }
         world.fail(.convergence, "\(name) forgets \(address.path), which \(wish.revision) was to tell it again")
     }

@@ -155,8 +155,9 @@ final class World {
         let hasClogged = broker.connections.contains { $0.isClogged || $0.isOwing }
         pass(until: now + 2_000)
         checkCounts()
-        // What was dropped without a word is found by comparing, which takes ten minutes to go round.
-        let isLossy = schedule.broker == .lossy || schedule.forgetsTombstones
+        // What was dropped without a word is found by comparing, which takes ten minutes to go round; so is what a restored
+        // controller does not know of.
+        let isLossy = schedule.broker == .lossy || schedule.forgetsTombstones || controller.wasPutBack
         // Who was shown nothing for long asks ever more rarely, and is told in later rounds what it lacks.
         rest(for: broker.hasHidden ? 3_600_000 : hasClogged ? 2_700_000 : isLossy ? 1_500_000 : 75_000)
         guard violation == nil, let absent else {
