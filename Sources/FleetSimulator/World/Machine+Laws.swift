@@ -338,6 +338,7 @@ extension Machine {
         checkSelfRetired(app)
         checkMove(app, was: old)
         checkGoesOn(app, was: old, in: changes)
+        checkLockStays(app, was: old, in: changes)
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {

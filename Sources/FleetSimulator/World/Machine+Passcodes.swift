@@ -216,6 +216,7 @@ extension Machine {
             let after = core.state.apps[app]?.secureServices.autoLock ?? 0
             return watch.passcode.longestIdleTime(of: app, at: running) >= after * 1_000
         }
+        checkEntries(events, effects, core, at: running)
         for event in events {
             switch event {
             case .frame(_, .passcode(.lock)): watch.passcode.locked()
@@ -256,6 +257,7 @@ extension Machine {
                 checkWipe(app, was: old)
                 checkOpening(app, was: old)
                 checkRelease(app, was: old, core)
+                checkNewLock(app, was: old)
             }
         }
     }
@@ -377,7 +379,7 @@ extension AppRecord {
     /// When no app is used.
     fileprivate var locksItself: Bool { asksForPasscode && secureServices.autoLock != nil }
     /// Whether a passcode has what its policy asks for.
-    fileprivate func takes(_ passcode: String) -> Bool {
+    func takes(_ passcode: String) -> Bool {
         guard let asked = secureServices.passcode else { return true }
         return passcode.count >= asked.minLength ?? 0 && (asked.classes == nil || Person.isMixed(passcode))
     }
