@@ -339,6 +339,8 @@ extension Machine {
         checkMove(app, was: old)
         checkGoesOn(app, was: old, in: changes)
         checkLockStays(app, was: old, in: changes)
+        checkUntold(app, was: old, in: changes)
+        checkWipedTold(app, was: old, in: changes)
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {

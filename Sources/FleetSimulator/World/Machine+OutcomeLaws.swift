@@ -20,6 +20,27 @@ extension Machine {
         }
     }
 
+    /// What has come, and what the app has still to be told, is not said to be in force: that is what it has answered before, if
+    /// anything. A list of authorized apps may have been the one that it has, and be another one, in one moment.
+    func checkUntold(_ app: AppRecord, was old: AppRecord, in changes: [StoreChange]) {
+        guard watch.isAlone, !world.controller.wasPutBack, !wasPutBack else { return }
+        for policy in [Policy.config, .openIn, .openFrom, .pasteboard, .print]
+        where app[policy].applied != old[policy].applied && app[policy].attempt.outcome == .pending {
+            let now = app[policy]
+            let hasCome = changes.contains { change in
+                guard case .document(.desired(_, app.id, let aspect), .some) = change else { return false }
+                return aspect == policy.aspect
+            }
+            guard hasCome, now.applied == now.received, !now.namesAuthorized, !old[policy].namesAuthorized else {
+                continue
+            }
+            world.fail(
+                .summary,
+                "\(name)/\(app.id): \(policy.rawValue) of \(now.received) is still to be told, and is said to be"
+                    + " applied")
+        }
+    }
+
     /// An attempt's time says since when it stands so.
     func checkAttemptTimes(_ app: AppRecord, was old: AppRecord?) {
         for policy in Policy.allCases {
@@ -48,6 +69,19 @@ extension Machine {
             world.fail(
                 .summary, "\(name)/\(app.id): blocked, and its authorization is \(app[.auth].attempt.outcome)")
         }
+    }
+
+    /// The event of a retirement names what has retired the app. Of several in one moment the last is in force.
+    func checkWipedTold(_ app: AppRecord, was old: AppRecord, in changes: [StoreChange]) {
+        guard watch.isAlone, let latch = app.latch, old.latch == nil else { return }
+        let told = changes.compactMap { change -> AppEvent? in
+            guard case .event(let kept) = change, case .event(let event) = kept.body else { return nil }
+            return event.kind == .wiped && event.header.app == app.id ? event : nil
+        }
+        guard told.count == 1, told[0].message != "\(latch.reason)" else { return }
+        world.fail(
+            .kept,
+            "\(name)/\(app.id): retired by \(latch.reason), and its event says \(told[0].message ?? "nothing")")
     }
 
     /// Of what cannot be read at all, what was in force before stays so, and secure services are locked. An app that retires
