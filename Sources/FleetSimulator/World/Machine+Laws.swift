@@ -341,6 +341,7 @@ extension Machine {
         checkLockStays(app, was: old, in: changes)
         checkUntold(app, was: old, in: changes)
         checkWipedTold(app, was: old, in: changes)
+        checkBeginning(app, was: old, in: changes)
         checkLatch(app, was: old)
         checkIsLatched(app)
         if old.secureServices.offline != app.secureServices.offline || (old.latch != nil && app.latch == nil) {

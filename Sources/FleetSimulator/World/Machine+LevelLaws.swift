@@ -38,6 +38,21 @@ extension Machine {
         }
     }
 
+    /// When a level's time begins, how long the device has run is saved with it: a running time that goes back to before would
+    /// make it last longer with each power cut.
+    func checkBeginning(_ app: AppRecord, was old: AppRecord, in changes: [StoreChange]) {
+        guard app.levelClocks != old.levelClocks, let core else { return }
+        let isSaved = changes.contains { change in
+            if case .clock(let running, _, _) = change { running.total >= core.state.running.total } else { false }
+        }
+        guard !isSaved else { return }
+        for (address, clock) in app.levelClocks where old.levelClocks[address]?.change != clock.change {
+            world.fail(
+                .limits,
+                "\(name)/\(app.id): the time of \(address.path) begins, and how long the device has run is not saved")
+        }
+    }
+
     /// The laws of a level that is stored.
     func checkLevel(_ app: AppRecord, _ changes: [StoreChange]) {
         let now = app[.logLevel]
