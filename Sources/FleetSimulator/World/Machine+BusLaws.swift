@@ -28,6 +28,7 @@ extension Machine {
             world.fail(.stored, "\(name)/\(app): a status was said before its store")
         }
         checkKeys(of: record)
+        checkSaid(status, record)
         if status.isReady, watch.conversations[app]?.isReady != true, !wasPutBack, !watch.disputed.contains(app) {
             world.fail(.summary, "\(name)/\(app): it is said to be ready, and has not said so")
         }
@@ -35,6 +36,23 @@ extension Machine {
             world.fail(.order, "\(name)/\(app): status \(status.order) after \(last)")
         }
         watch.orders[app] = status.order
+    }
+
+    /// A status says what is stored of its app.
+    private func checkSaid(_ status: Status, _ record: AppRecord) {
+        func compare<Value: Equatable>(_ said: Value, with real: Value, _ what: String) {
+            guard said != real else { return }
+            world.fail(.summary, "\(name)/\(record.id): its \(what) is said to be \(said), and is \(real)")
+        }
+        compare(status.authState, with: record.authState, "authorization")
+        compare(status.authReason, with: record.authReason, "reason")
+        compare(status.authMessage, with: record.authMessage, "message")
+        compare(status.managed, with: record.managed, "management")
+        compare(status.keys == .present, with: record.hasKeys, "having keys")
+        compare(status.secureServices, with: record.availability, "availability")
+        compare(status.logLevel, with: record.logLevel, "log level")
+        compare(status.sdk, with: record.sdk, "library")
+        for policy in Policy.allCases { compare(status[policy], with: record[policy].report, policy.rawValue) }
     }
 
     /// The laws of an event, or a presence, that is said to the bus.
@@ -55,6 +73,10 @@ extension Machine {
             guard let core, let said = try? Presence(json: payload, limit: Presence.maximumSize),
                 said.state == .online
             else { return }
+            // By this the controller knows a copy, or a disk that was put back.
+            if let boot = said.previousBoot, boot != bootBefore {
+                world.fail(.summary, "\(name) says that boot \(boot) was before this one, and it was \(bootBefore)")
+            }
             let top = core.state.marks.values.map(\.revision).max() ?? .zero
             if top > Revision(epoch: 1, number: 0), said.highest ?? .zero < top {
                 let told = said.highest.map { "\($0)" } ?? "nothing"

@@ -13,6 +13,13 @@ extension Machine {
     func checkStart() {
         guard let core else { return }
         watch.noted = core.state.contact
+        bootBefore = disk.state.boot
+        if disk.state.disk != 0, core.state.disk != disk.state.disk {
+            world.fail(
+                .summary,
+                "\(name) starts, and calls its disk \(core.state.disk), which was \(disk.state.disk): the controller takes"
+                    + " it for another one")
+        }
         let trust = try? TrustDocument(json: enrollment.trust.payload, limit: SignedDocument.maximumSize).version
         if let trust, core.trust.version < trust {
             world.fail(

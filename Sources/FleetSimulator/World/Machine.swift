@@ -54,6 +54,8 @@ final class Machine: BusClient {
     var run = 0
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
+    /// The boot that its disk named when the agent started; 0 where there was none.
+    var bootBefore: Int64 = 0
     var isDiskFull = false
     var fullUntil: Int64 = 0
     var inbox: [DeviceEvent] = []
