@@ -17,6 +17,8 @@ struct AppWatch {
     private(set) var attempts = 0
     private(set) var attemptsTold: Set<Int64?> = []
     private(set) var attemptsCalled = 0
+    /// The last that the delegate was called with of the screen is that the agent takes it.
+    private(set) var isScreenTaken = false
     /// Requests that gave way to later ones, by their numbers.
     private(set) var dropped: Set<Int64> = []
 
@@ -24,7 +26,8 @@ struct AppWatch {
         switch call {
         case .changed(let number, .policy(let value, _)): begun[value.policy] = number
         case .attempted: attemptsCalled += 1
-        case .changed, .ready, .connectionChanged, .activity: break
+        case .activity(let isActive): isScreenTaken = !isActive
+        case .changed, .ready, .connectionChanged: break
         }
     }
 

@@ -11,6 +11,10 @@ struct Conversation {
     /// The process that is there has; and whether one that has said who it is has had its ready before.
     private(set) var isReady = false
     private var isBack = false
+    /// On this connection the process is in the ready callback of its launch, or behind it.
+    private(set) var isReadySent = false
+    /// What it was told last on this connection of its secure services; nil before that.
+    private(set) var availability: SecureServicesAvailability?
     /// And the agent has stored that.
     private(set) var isReadyStored = false
     /// The newest delivery of each kind.
@@ -39,9 +43,13 @@ struct Conversation {
 
     /// The agent is gone, with what it had not stored.
     mutating func forgetUnstored() {
+        ended()
         unstored = []
         hadReady = isReadyStored
     }
+
+    /// The connection is gone, as the agent knows, or the agent is.
+    mutating func ended() { (isReadySent, availability) = (false, nil) }
 
     /// Whether this process may begin with what was in force: an earlier one of its installation did.
     func isKnown(_ registration: Registration) -> Bool {
@@ -58,7 +66,9 @@ struct Conversation {
     /// count any more.
     mutating func mayHaveSent(_ frame: AgentFrame) {
         switch frame {
-        case .ready: _ = sends(frame)
+        case .ready:
+            _ = sends(frame)
+            ended()
         case .deliver(_, let delivery):
             settled[delivery.kind] = nil
             newest[delivery.kind] = nil
@@ -73,6 +83,7 @@ struct Conversation {
             isReady = isBack
             return nil
         case .ready(let properties):
+            (isReadySent, availability) = (true, properties.availability)
             // With its ready an app is told everything else, and another reason of what it has.
             settled = settled.filter { properties.isSame($0.value) }
             if case .policy(.auth(let state, let message), _)? = settled[.policy(.auth)] {
@@ -83,6 +94,7 @@ struct Conversation {
         case .deliver(let number, let delivery):
             let isAgain = settled.removeValue(forKey: delivery.kind).map { $0 == delivery } ?? false
             newest[delivery.kind] = (number, delivery)
+            if case .availability(let value) = delivery { availability = value }
             return isAgain ? "told again what it has taken: \(delivery)" : nil
         default: return nil
         }
@@ -92,6 +104,7 @@ struct Conversation {
     mutating func hears(_ frame: AppFrame) {
         switch frame {
         case .register(let registration):
+            ended()
             if install != registration.install {
                 settled = [:]
                 unstored = []

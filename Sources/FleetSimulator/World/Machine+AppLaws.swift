@@ -79,6 +79,7 @@ extension Machine {
             if properties != record.properties {
                 world.fail(.continues, "\(name)/\(app.id): its ready tells of something else than what is in force")
             }
+            checkOwed(properties, record)
             checkKeys(of: record)
             for value in properties.values { checkUnforged(value, app.id) }
         case .deliver(_, .policy(let value, _)):
@@ -141,10 +142,27 @@ extension Machine {
         }
     }
 
+    /// Who has still to hear of a retirement that is over begins with that one, and with its reason.
+    private func checkOwed(_ properties: AppProperties, _ record: AppRecord) {
+        guard let owed = record.owed else { return }
+        let expected = PolicyValue.auth(.retired, message: owed.message)
+        guard properties[.auth] != expected || properties.authReason != owed.reason else { return }
+        world.fail(
+            .continues,
+            "\(name)/\(record.id): it is to hear that it was retired, \(owed.reason), and its ready says"
+                + " \(properties[.auth]), \(properties.authReason)")
+    }
+
     /// An app is authorized when it has all the rest, and nothing else comes before a loss.
     private func checkOrder(_ value: PolicyValue, _ record: AppRecord) {
         guard let shown = watch.shown[record.id], value.policy != .secureServices else { return }
         if case .auth(.authorized, _) = value {
+            if let told = watch.conversations[record.id]?.availability, told != record.availability {
+                world.fail(
+                    .whole,
+                    "\(name)/\(record.id): authorized while its secure services are told to be \(told), not"
+                        + " \(record.availability)")
+            }
             for policy in Policy.allCases where policy != .auth && policy != .secureServices {
                 guard shown[policy] != record[policy].value else { continue }
                 world.fail(
@@ -163,6 +181,10 @@ extension Machine {
         for value in properties.values { checkUnforged(value, app.id) }
         switch call {
         case .ready where app.wasReady: world.fail(.quiet, "\(app.name): its ready came twice")
+        case .activity(let isActive) where app.watch.isScreenTaken != isActive:
+            world.fail(
+                .quiet, "\(app.name): told that its screen is \(isActive ? "given back" : "taken"), which it is already"
+            )
         case .ready, .connectionChanged: break
         case .changed, .attempted, .activity:
             if !app.wasReady { world.fail(.quiet, "\(app.name): \(call) came before its ready") }
