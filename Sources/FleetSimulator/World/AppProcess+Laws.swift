@@ -29,6 +29,18 @@ extension AppProcess {
         world.fail(.quiet, "\(name): its answer for \(policy.rawValue) is what it was, and its agent is told again")
     }
 
+    /// A retirement that the agent has stored is over for the data folder: no later launch asks for it again, whatever has
+    /// become of it by then.
+    ///
+    /// - Parameter number: Of the last request that is stored.
+    func checkMark(through number: Int64) {
+        guard isMarked, let session, session.requests.contains(where: { $0.isRetirement && $0.number <= number }) else {
+            return
+        }
+        world.fail(
+            .latched, "\(name): its agent has stored that it retires itself, and its data folder still asks for that")
+    }
+
     /// Written again, beside the library's own: what the fleet is told.
     private static func expectedReport(of request: DataRequest) -> (AppEvent.Action, target: String?) {
         switch request {

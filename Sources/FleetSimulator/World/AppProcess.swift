@@ -18,7 +18,7 @@ final class AppProcess {
     /// It has retired itself, and has not been told so by its agent yet.
     var isRetiring = false
     /// Its data folder says that it has retired itself, as far as that can be written.
-    private var isMarked = false
+    private(set) var isMarked = false
     private var hasFolder: Bool { install.text.utf8.reduce(0, &+) % 4 != 0 }
     private var link: LinkNumber?
     private var isPumpDue = false
@@ -182,7 +182,9 @@ final class AppProcess {
 
     /// Its device has stored what is in force, and why it has just been wiped.
     func stored(_ record: AppRecord, wiped: String?) {
-        if record.install == install { retirement.stored(record, wiped: wiped) }
+        guard record.install == install else { return }
+        let isReadySent = machine.watch.conversations[id]?.isReadySent ?? false
+        retirement.stored(record, wiped: wiped, isReadySent: isReadySent)
     }
 
     // MARK: The link
@@ -254,6 +256,7 @@ final class AppProcess {
             if case .deliver(let number, let delivery) = frame { newestTold[delivery.kind] = number }
             if case .autoLock(let after, let isOwn) = frame { locksItself = isOwn && after != nil }
             run { $0.received(frame) }
+            if case .kept(let number) = frame { checkMark(through: number) }
         }
     }
 

@@ -11,20 +11,28 @@ struct RetirementWatch {
     private var isToldRetired = false
     /// Behind which delivery it has to be called for that; nil when it has been.
     private var untold: Int64?
+    /// That is of the first launch of this installation, in its ready callback: should that not come to its end on this
+    /// connection, nobody knows that there was one.
+    private var isOfFirstReady = false
 
     /// It was retired, and has not been called for that, whatever came of it.
     var isUntold: Bool { untold != nil }
 
     /// The device has stored what is in force. A retirement by somebody else is one that the app has to hear of.
     ///
-    /// - Parameter wiped: Why it was retired in this moment, also when that has ended in it.
-    mutating func stored(_ record: AppRecord, wiped: String?) {
+    /// - Parameters:
+    ///   - wiped: Why it was retired in this moment, also when that has ended in it.
+    ///   - isReadySent: Its process is in its ready callback, or behind it: it may have read by that what it has to erase.
+    mutating func stored(_ record: AppRecord, wiped: String?, isReadySent: Bool) {
+        if isOfFirstReady, !isReadySent { untold = nil }
+        if record.wasReady || untold == nil { isOfFirstReady = false }
         let wasRetired = isRetired
         isRetired = record.latch != nil
         if isRetired || wiped != nil { wasEverRetired = true }
         guard wiped != nil || isRetired && !wasRetired, !isToldRetired else { return }
         let isOwn = (record.latch.map { "\($0.reason)" } ?? wiped) == "\(AuthReason.selfRetired)"
-        untold = record.wasReady && !isOwn ? record.nextDelivery : nil
+        untold = (record.wasReady || isReadySent) && !isOwn ? record.nextDelivery : nil
+        isOfFirstReady = untold != nil && !record.wasReady
     }
 
     /// It has nothing to hear any more: it retires itself.

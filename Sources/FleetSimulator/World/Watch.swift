@@ -315,6 +315,8 @@ struct Watch {
         switch event {
         case .registered(let link, let registration): heard(.register(registration), on: link)
         case .frame(let link, let frame): heard(frame, on: link)
+        case .linkClosed(let link):
+            if let app = links[link.number] { conversations[app]?.ended() }
         default: break
         }
     }
