@@ -100,4 +100,12 @@ extension Guard {
             }
         }
     }
+
+    /// Whether a user may connect under this client id.
+    func admits(_ user: String, as id: String) -> Bool {
+        var (user, id) = (user, id)
+        return user.withUTF8 { user in
+            id.withUTF8 { id in refusalToConnect(Client(user: user, id: id)) == nil }
+        }
+    }
 }

@@ -70,14 +70,20 @@ extension Broker {
         let topic = Address.reply(id, app.id, .status)
         // It begins as the device's own.
         let other = DeviceID(unchecked: "\(id)0")
-        let filling = Array(",\"more\":\"\(String(repeating: "x", count: Status.maximumSize))\"}".utf8)
+        func filled(_ size: Int) -> [UInt8] {
+            Array(status.dropLast()) + Array(",\"more\":\"\(String(repeating: "x", count: size))\"}".utf8)
+        }
+        // Of the right size it would be one: the guard reads no further than whose it is.
+        let event = filled(AppEvent.maximumSize)
         return [
             Attempt("a status as another", by: own, at: .reply(other, app.id, .status), status),
             Attempt("another's status", by: .device(other), at: .reply(other, app.id, .status), status),
             Attempt("another app's status", by: own, at: .reply(id, AppID(unchecked: "\(app.id)0"), .status), status),
             Attempt("a status once", by: own, at: topic, status, isRetained: false),
             Attempt("an event for ever", by: own, at: .reply(id, app.id, .event), status),
-            Attempt("too large a status", by: own, at: topic, Array(status.dropLast()) + filling),
+            Attempt("too large a status", by: own, at: topic, filled(Status.maximumSize)),
+            Attempt("too large an event", by: own, at: .reply(id, app.id, .event), event, isRetained: false),
+            Attempt("too large a change", by: own, at: .reply(id, app.id, .logLevel), event, isRetained: false),
             Attempt("nothing of an app any more", by: own, at: topic, []),
             Attempt("nothing of itself any more", by: own, at: .presence(.device(id)), []),
             Attempt("that another is there", by: own, at: .presence(.device(other)), Array("{}".utf8)),
@@ -94,11 +100,16 @@ extension Broker {
             try? TrustDocument(json: SignedDocument(wire: kept.payload).payload, limit: SignedDocument.maximumSize)
         }
         // One that was withdrawn, where the root key has got so far.
-        let key = [fleet.signingKey, fleet.nextKey].first { trust?.key($0.publicKey.id) == nil } ?? fleet.strangerKey
+        let keys = [fleet.signingKey, fleet.nextKey]
+        let key = keys.first { trust?.key($0.publicKey.id) == nil } ?? fleet.strangerKey
+        let counting = keys.first { trust?.key($0.publicKey.id) != nil } ?? fleet.signingKey
         let place = Address.desired(.all, world.appID(0), .config)
         let untrusted = world.forged(at: place, fleet.uuid, key, Revision(epoch: 1, number: 1))
+        // Two fleets may have one key: somebody has copied a home.
+        let foreign = world.forged(at: place, fleet.otherUUID, counting, Revision(epoch: 1, number: 1))
         var attempts = [
             Attempt("what no key that counts has signed", by: .controller, at: place, untrusted),
+            Attempt("another fleet's document", by: .controller, at: place, foreign),
             Attempt("that no keys count any more", by: .controller, at: .trust, []),
         ]
         if let trust, trust.version > 1 {

@@ -30,6 +30,8 @@ extension World {
             checkRounds()
             checkBroker(wishes)
             broker.checkRefusals()
+            broker.checkNames()
+            broker.checkReading()
             for person in operators { person.checkQuiet() }
             for machine in machines where machine.isRemovalUnfinished || machine.enrolment != nil {
                 fail(.ends, "an operator waits for the controller's word about \(machine.name)")
