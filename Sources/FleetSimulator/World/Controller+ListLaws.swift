@@ -64,8 +64,23 @@ extension Controller {
         differs(try rows(of: .status), from: Set(summary.map(\.jsonText)), "status")
         let gaps = try store.gaps()
         for row in try rows(of: .devices) { try check(row, statuses, online, gaps) }
+        try checkDevices(pageSize)
         try checkDocuments(try rows(of: .policies), of: request.device)
         try checkEvents(request, pageSize, &any)
+    }
+
+    /// Asked for one device, the list is what all of it says of that one.
+    private func checkDevices(_ pageSize: Int) throws {
+        guard let running else { return }
+        func told(_ request: ListRequest) throws -> [JSONValue] {
+            try running.core.rows(of: .devices, request, now: clock, pageSize: pageSize)
+        }
+        let all = try told(ListRequest())
+        for id in world.machines.map(\.id) {
+            let own = all.filter { $0["device"]?.stringValue == id.text }.map(\.jsonText)
+            let alone = try told(ListRequest(device: id)).map(\.jsonText)
+            if alone != own { world.fail(.summary, "devices tells of \(id) alone \(alone), and among all \(own)") }
+        }
     }
 
     /// Of events each that is stored, once, the newest first, with what its device has told; asked for some, these and no others.

@@ -19,6 +19,15 @@ extension Controller {
         if told.count != wanted.count { world.fail(.summary, "\(told.count) figures are told of \(wanted.count)") }
     }
 
+    /// Whoever is alarmed by it is so while a connection has not come so far, and when it has ended.
+    func checkServing() {
+        guard let running, let told = try? running.core.metrics(at: clock) else { return }
+        let isServing = told.first { $0.name == "fleetbus_serving" }?.samples.first?.value == 1
+        if isServing != (phase == .serving) {
+            world.fail(.summary, "fleetbus_serving is told to be \(isServing), and the controller is \(phase.rawValue)")
+        }
+    }
+
     /// By their names and the values of their labels.
     private func figures(_ running: Running) throws -> [String: Double] {
         func rows(_ verb: Verb) throws -> [JSONValue] { try running.core.rows(of: verb, ListRequest(), now: clock) }

@@ -314,7 +314,13 @@ final class Controller: BusClient {
         // As well it may have died between two transactions, before it has said anything.
         if isFull, world.noise.chance(30) { return crash() }
         perform(effects, running, isFull)
-        if case .messages = event, self.running === running { checkAnswered() }
+        if self.running === running {
+            switch event {
+            case .messages: checkAnswered()
+            case .connected, .disconnected: checkServing()
+            case .tick, .refused, .enrolments: break
+            }
+        }
         if let before, world.noise.chance(25) {
             store = before
             crash()

@@ -107,11 +107,26 @@ extension DesiredModel {
             }
             if !isTold { return "history does not tell that \(device) was removed" }
         }
+        if case .group(let group)? = request.layer, request.app == nil, let problem = problem(in: rows, of: group) {
+            return problem
+        }
         let missing = changes.filter { revision, change in
             guard case .desired(let layer, let app, _) = change.address else { return false }
             return request.app ?? app == app && request.layer ?? layer == layer && !revisions.contains(revision)
         }
         return missing.isEmpty ? nil : "history leaves out \(missing.keys.sorted())"
+    }
+
+    /// Of each device the newest word of a group's history is that it came, where it is in the group, and else that it left.
+    private func problem(in rows: [JSONValue], of group: GroupID) -> String? {
+        var (told, seen): (Set<String>, Set<String>) = ([], [])
+        for row in rows where row["aspect"]?.stringValue == "membership" {
+            guard let device = row["target"]?.stringValue, seen.insert(device).inserted else { continue }
+            if row["new"]?["groups"]?.arrayValue?.contains(.string(group.text)) ?? false { told.insert(device) }
+        }
+        let real = Set(members(of: group).map { "\(Layer.device($0))" })
+        return told == real
+            ? nil : "by its history \(group) has the members \(told.sorted()), and they are \(real.sorted())"
     }
 
     /// A change at its target, or of who is in the group.

@@ -79,6 +79,24 @@ extension DesiredModel {
         }
         return nil
     }
+
+    /// The other way round, of what stood here and was deleted: what lets an app in goes before what says how, unless something
+    /// of the same keeps it out, which goes behind that. Returns what is wrong with the revisions.
+    func problem(inOrderOfDeleted results: [ChangeResult]) -> String? {
+        for app in Set(results.map(\.app)).sorted() {
+            let own = results.filter { $0.app == app }
+            let (auths, rest) = (own.filter { $0.aspect == .auth }, own.filter { $0.aspect != .auth })
+            let isLetIn = auths.allSatisfy { state(of: .desired($0.layer, app, .auth)) == "authorized" }
+            let isRight = auths.allSatisfy { auth in
+                rest.allSatisfy { ($0.revision > auth.revision) == isLetIn }
+            }
+            if !isRight {
+                let what = isLetIn ? "let in while the rest goes" : "kept out no more before the rest has gone"
+                return "\(app) is \(what): \(results)"
+            }
+        }
+        return nil
+    }
 }
 
 extension ApplyRequest.Change {

@@ -155,9 +155,12 @@ extension DesiredModel {
             })
     }
 
-    func isRetired(_ address: Address) -> Bool {
+    func isRetired(_ address: Address) -> Bool { state(of: address) == "retired" }
+
+    /// What an authorization says, where there is one.
+    func state(of address: Address) -> String? {
         let value = values[address].flatMap { try? JSONValue(json: Array($0.utf8), limit: SignedDocument.maximumSize) }
-        return value?["state"]?.stringValue == "retired"
+        return value?["state"]?.stringValue
     }
 }
 

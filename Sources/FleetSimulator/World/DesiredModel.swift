@@ -212,7 +212,9 @@ struct DesiredModel {
             let address = Address.desired(result.layer, result.app, result.aspect)
             note(result, Change(address: address, user: user, why: request.why))
         }
-        guard told != wanted else { return problem(inOrderOf: results, after: before) }
+        guard told != wanted else {
+            return problem(inOrderOf: results, after: before) ?? before.problem(inOrderOfDeleted: results)
+        }
         return "\(told.map(\.path).sorted()) were deleted, and not \(wanted.map(\.path).sorted())"
     }
 

@@ -7,6 +7,8 @@ struct LastSaid: Hashable {
     let groups: [String]
     let apps: [App]
     let isCopied: Bool
+    /// Apps whose keys may be on an earlier disk. Of a copied device nothing: what may be on its copies is told by that.
+    let leftKeys: [String]
 
     struct App: Hashable {
         let app: String
@@ -30,6 +32,7 @@ extension LastSaid {
                 wipedAt: text("wipedAt"))
         }
         isCopied = told["copied"] == .bool(true)
+        leftKeys = isCopied ? [] : (told["leftKeys"]?.arrayValue ?? []).compactMap(\.stringValue).sorted()
     }
 }
 
@@ -39,6 +42,7 @@ extension Controller {
         guard asked.verb == .deviceRemove, let running,
             let request = try? DeviceRequest(json: asked.body, limit: Request.maximumSize),
             let known = try? store.device(request.device), let statuses = try? store.statuses(in: SimulatedFleet.id),
+            let left = try? store.leftKeys(of: request.device),
             let wipes = try? running.core.rows(
                 of: .events, ListRequest(device: request.device, kind: .wiped), now: clock)
         else { return nil }
@@ -53,7 +57,8 @@ extension Controller {
         }
         let groups = desired.groups.filter { $0.value.members.contains(request.device) }.keys.map(\.text)
         return LastSaid(
-            incarnation: given.max() ?? 0, groups: groups.sorted(), apps: apps, isCopied: known.isCopied)
+            incarnation: given.max() ?? 0, groups: groups.sorted(), apps: apps, isCopied: known.isCopied,
+            leftKeys: known.isCopied ? [] : left.map(\.text).sorted())
     }
 
     /// All else that it has said is forgotten: what is kept is true.
