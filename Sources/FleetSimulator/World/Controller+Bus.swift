@@ -59,6 +59,7 @@ extension Controller {
     func received(_ topic: String, _ payload: [UInt8], isRetained: Bool, on connection: Connection) {
         guard connection === self.connection else { return }
         watch.received(topic, payload, isRetained: isRetained, at: world.now)
+        layers.received(topic, at: world.now)
         noteRequest(topic, payload)
         guard let message = altered(ControllerCore.Message(topic: topic, payload: payload, isRetained: isRetained))
         else { return }

@@ -198,6 +198,9 @@ extension Controller {
                 if let problem { world.fail(.answered, problem) }
                 let isKept = if case .failure(let failure) = response.result { Self.isKept(failure.code) } else { true }
                 if request.verb.isChange, isKept, keptSince[name] == nil { keptSince[name] = world.now }
+                if !isDone, request.verb == .deviceRemove, case .success = response.result {
+                    try noteKeys(of: request, standing?.keys)
+                }
             } catch {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
@@ -282,12 +285,14 @@ extension Controller {
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 },
             holding: messages.count == 1 ? holding(asked) : nil,
             unconfirmed: messages.count == 1 ? unconfirmed(asked, wishes) : nil,
+            doubted: messages.count == 1 ? doubted(asked, wishes) : nil,
             leaving: messages.count == 1 ? leaving(asked) : nil, clock: clock,
             plan: messages.count == 1 ? plan(asked, messages[0]) : nil,
-            lastSaid: messages.count == 1 ? lastSaid(asked) : nil)
+            lastSaid: messages.count == 1 ? lastSaid(asked) : nil,
+            keys: messages.count == 1 ? keysOfRemoved(asked) : nil)
     }
 
-    private func holding(_ asked: Asked) -> [AppID]? {
+    func holding(_ asked: Asked) -> [AppID]? {
         guard asked.verb == .deviceRemove,
             let device = try? DeviceRequest(json: asked.body, limit: Request.maximumSize).device
         else { return nil }

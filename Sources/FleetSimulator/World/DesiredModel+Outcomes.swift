@@ -16,6 +16,9 @@ extension DesiredModel {
         let holding: [AppID]?
         /// On how many devices each retirement that is to end is not confirmed; nil where that is not known.
         let unconfirmed: [Address: Int]?
+        /// Of how many devices at least keys are in doubt behind each retirement that is to end for all; nil where that is not
+        /// known.
+        let doubted: [Address: Int]?
         /// Of how many devices that are to leave a group keys are in doubt, by the apps that it retires; nil where that is not
         /// known.
         let leaving: [(app: AppID, devices: Int)]?
@@ -23,6 +26,8 @@ extension DesiredModel {
         let plan: PlannedChange?
         /// Of a device that is to be removed; nil where that is not known.
         let lastSaid: LastSaid?
+        /// Of a device that is to be removed; nil where that is not known.
+        let keys: KeysOfRemoved?
     }
 
     /// What is wrong with the outcome of a change that nobody has been answered about yet.
@@ -42,6 +47,7 @@ extension DesiredModel {
             }
             let unconfirmed = standing.unconfirmed ?? [:]
             if let problem = Self.problem(in: warnings, unconfirmed: unconfirmed) { return problem }
+            if let problem = Self.problem(in: warnings, doubted: standing.doubted ?? [:]) { return problem }
             if let leaving = standing.leaving {
                 let told = warnings.filter { $0.contains(" in doubt: ") }
                 let isTold = leaving.allSatisfy { app, devices in

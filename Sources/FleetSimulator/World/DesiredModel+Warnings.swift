@@ -144,6 +144,21 @@ extension DesiredModel {
         return nil
     }
 
+    /// And of how many devices keys are in doubt, whether or not all have confirmed: of these at least.
+    static func problem(in warnings: [String], doubted: [Address: Int]) -> String? {
+        for (address, count) in doubted.sorted(by: { $0.key.path < $1.key.path }) where count > 0 {
+            guard let (layer, app) = address.layerAndApp else { continue }
+            let begin = "the retirement of \(app) for \(layer) leaves keys of "
+            let told = warnings.filter { $0.hasPrefix(begin) }.compactMap { warning in
+                Int(warning.dropFirst(begin.count).prefix { $0.isNumber })
+            }
+            if told.max() ?? 0 < count {
+                return "\(address.path) ends, keys of \(count) devices are in doubt, and warned is of \(warnings)"
+            }
+        }
+        return nil
+    }
+
     private func retirements(of app: AppID, besides layer: Layer) -> Set<String> {
         Set(
             values.keys.compactMap { address in

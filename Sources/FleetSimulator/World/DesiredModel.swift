@@ -25,6 +25,8 @@ struct DesiredModel {
     private(set) var changes: [Int64: Change] = [:]
     /// Through which incarnation each device was taken out.
     private(set) var removed: [DeviceID: Int64] = [:]
+    /// What is known of the keys of each when it was taken out last.
+    var keysOfRemoved: [DeviceID: KeysOfRemoved] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
     private var done: Set<RequestName> = []
     private var refused: Set<RequestName> = []

@@ -14,6 +14,8 @@ struct LayersWatch {
     private var isPutBack = false
     /// The incarnation as which each device-app was first seen to report, and when.
     private var reported: [Place: (incarnation: Int64, at: Timestamp)] = [:]
+    /// When the first status of each came to the controller, by the world's time: no store can have had one before.
+    private var came: [Place: Int64] = [:]
 
     /// An operator was answered that something is changed.
     mutating func look(at desired: DesiredModel, of world: World, at now: Timestamp) {
@@ -36,12 +38,24 @@ struct LayersWatch {
         reported = [:]
     }
 
-    /// Since when it is so, as far as operators know, and when it was seen: not in their order, if somebody has set the clock.
-    mutating func since(_ status: Status, at now: Timestamp) -> (told: Timestamp?, seen: [Timestamp]) {
+    /// A message comes to the controller.
+    mutating func received(_ topic: String, at now: Int64) {
+        guard topic.hasSuffix("/status"),
+            case .reply(let device, let app, .status)? = Address(topic: topic, in: SimulatedFleet.id)
+        else { return }
+        let place = Place(device: device, app: app)
+        if came[place] == nil { came[place] = now }
+    }
+
+    /// Since when it is so, as far as operators know, and when it was seen: not in their order, if somebody has set the clock. And
+    /// since when there can be anything of it.
+    mutating func since(
+        _ status: Status, at now: Timestamp
+    ) -> (told: Timestamp?, seen: [Timestamp], came: Int64?) {
         let place = Place(device: status.device, app: status.app)
         if reported[place]?.incarnation != status.order.incarnation {
             reported[place] = (status.order.incarnation, now)
         }
-        return (known[place]?.told, [known[place]?.seen, reported[place]?.at].compactMap(\.self))
+        return (known[place]?.told, [known[place]?.seen, reported[place]?.at].compactMap(\.self), came[place])
     }
 }

@@ -56,23 +56,6 @@ extension World {
         }
     }
 
-    /// Of a retired app nobody is told that its keys are gone where a device is listed as having left some; and of one that is
-    /// not retired there is no doubt.
-    private func checkDoubtful(_ row: StatusRow) throws {
-        let doubtful = row.retirement?.doubtful ?? 0
-        let isRetired = controller.desired.values.keys.contains { address in
-            if case .desired(_, row.app, .auth) = address { controller.desired.isRetired(address) } else { false }
-        }
-        guard controller.desired.isRetired(.desired(.all, row.app, .auth)) else {
-            if doubtful > 0, !isRetired { fail(.erased, "\(row.app) is not retired, and \(doubtful) are in doubt") }
-            return
-        }
-        let left = try machines.filter { try controller.store.leftKeys(of: $0.id).contains(row.app) }
-        if left.count > doubtful {
-            fail(.erased, "\(row.app): keys are elsewhere of \(left.map(\.name)), and told is of \(doubtful)")
-        }
-    }
-
     /// Documents as they stood for somebody who has changed them last, or earlier.
     private func asOf(_ selector: DocumentSelector, _ any: inout SplitMix64) -> DocumentSelector {
         guard let aspect = selector.aspect,
@@ -144,6 +127,7 @@ extension World {
                 let isRetiring = about.contains { controller.desired.isRetired(.desired($0.layer, app, .auth)) }
                 if policy == .auth, isRetiring, expected.retirement == nil { expected.retirement = RetirementCounts() }
                 check(row, expected)
+                if policy == .auth { try checkDoubtful(row, in: answer, of: Set(about.map(\.layer))) }
                 wanted.formUnion(real[app]?.waiting.filter { $0.policy == policy } ?? [])
             }
         }
@@ -310,6 +294,8 @@ extension Counted {
             if let arrived = controller.watch.arrived[device] {
                 mayBeLate = mayBeLate && arrived + 300_000 <= world.now
             }
+            // Who has had the app for less cannot have had the time.
+            if let came = classed.came { mayBeLate = mayBeLate && came + 300_000 <= world.now }
         }
         // A report of an earlier incarnation, shown again, makes it uncertain who is there; of one that was enrolled again since,
         // it is not the device that is.
