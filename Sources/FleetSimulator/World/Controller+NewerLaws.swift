@@ -3,7 +3,7 @@ import FleetProtocol
 
 /// What tells a controller that it was put back, or that it is not the only one.
 extension Controller {
-    private static let marker = Address.barrier(.controller).topic(in: SimulatedFleet.id)
+    static let marker = Address.barrier(.controller).topic(in: SimulatedFleet.id)
 
     /// The first word of a device about a revision that this controller has never given out, if the next event holds one.
     func newerWord(in event: ControllerCore.Event) -> String? {

@@ -128,6 +128,8 @@ final class Controller: BusClient {
     private(set) var servingSince: Int64 = 0
     /// It was started with --restored, and has not begun its epoch yet.
     private(set) var isRestoring = false
+    /// Of which retirements of after its backup the broker has shown it something on this connection.
+    var retirementsShown: Set<Address> = []
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
 
@@ -269,6 +271,7 @@ final class Controller: BusClient {
         let newer = newerWord(in: event)
         let isFull = roomLeft != nil
         noteRivals(in: event, isFull: isFull)
+        if !isFull { noteRetirements(in: event) }
         var effects =
             if let roomLeft {
                 store.onFullDisk(after: roomLeft.transactions, for: roomLeft.refused) {
@@ -284,6 +287,7 @@ final class Controller: BusClient {
             (said, heard, repair, markedAt) = ([], [], Repair(), [:])
             watch = PresenceWatch()
             questions = Questions()
+            retirementsShown = []
         case .disconnected: phase = .offline
         case .messages(let messages):
             let replaced = effects.compactMap { if case .publish(let topic, _, true) = $0 { topic } else { nil } }
@@ -309,6 +313,7 @@ final class Controller: BusClient {
         if let newer, !isFull, !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
             world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")
         }
+        checkEnded(effects)
         checkAnswers(effects, strangers, standing)
         checkRivals(effects)
         // As well it may have died between two transactions, before it has said anything.
