@@ -130,6 +130,8 @@ final class Controller: BusClient {
     private(set) var isRestoring = false
     /// Of which retirements of after its backup the broker has shown it something on this connection.
     var retirementsShown: Set<Address> = []
+    /// Whom it tells in vain, on this connection, that something is lost.
+    var losses = LossWatch()
 
     enum Phase: String, CaseIterable { case offline, looking, serving }
 
@@ -309,6 +311,7 @@ final class Controller: BusClient {
             homeRead = enrolments
             if !isFull { checkWarnings(enrolled) }
         }
+        checkTold(event, effects, isFull: isFull)
         if world.fault != nil { effects = altered(effects) }
         if let newer, !isFull, !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
             world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")

@@ -150,7 +150,7 @@ extension DesiredModel {
             guard let (layer, app) = address.layerAndApp else { continue }
             let begin = "the retirement of \(app) for \(layer) leaves keys of "
             let told = warnings.filter { $0.hasPrefix(begin) }.compactMap { warning in
-                Int(warning.dropFirst(begin.count).prefix { $0.isNumber })
+                Int(warning.dropFirst(begin.count).prefix(while: \.isNumber))
             }
             if told.max() ?? 0 < count {
                 return "\(address.path) ends, keys of \(count) devices are in doubt, and warned is of \(warnings)"
