@@ -419,6 +419,23 @@ struct CertaintyTests {
         try device.compareStore()
     }
 
+    @Test("of what is dropped while the controller is away the log tells once a minute")
+    func droppedForLong() throws {
+        var device = try TestDevice()
+        device.comparesStore = false
+        let link = try device.launch(mail)
+        func drops() -> Int { device.logged.filter { $0.hasPrefix("events are dropped") }.count }
+        for number in 1...1_100 as ClosedRange<Int64> {
+            try device.handle(.frame(link, .blocked(.copy, target: nil, number: number)))
+        }
+        #expect(drops() == 1)
+        try device.wait(60)
+        for number in 1_101...1_110 as ClosedRange<Int64> {
+            try device.handle(.frame(link, .blocked(.copy, target: nil, number: number)))
+        }
+        #expect(drops() == 2)
+    }
+
     @Test("what was dropped between others is told of as soon as the controller has come to it")
     func holes() throws {
         var device = try TestDevice()

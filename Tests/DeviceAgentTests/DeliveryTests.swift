@@ -408,6 +408,24 @@ struct DeliveryTests {
         #expect(device.sent[again]?.contains { if case .ready = $0 { true } else { false } } == true)
     }
 
+    @Test("who is refused comes again and again, and the log tells of it once a minute")
+    func refusedForLong() throws {
+        var device = try TestDevice()
+        for app in (1...Presence.maximumApps).map({ AppID(unchecked: "app.\($0)") }) { try device.launch(app) }
+        func refuseMany() throws -> Int {
+            let before = device.logged.count
+            for number in 1...3 {
+                for app in ["app.1", "app.2", "new.\(number)"] { try device.launch(AppID(unchecked: app)) }
+            }
+            return device.logged[before...].filter { $0 == "refused a connection" }.count
+        }
+        #expect(try refuseMany() == 3, "one of each app of the device, and one of all others")
+        try device.wait(59)
+        #expect(try refuseMany() == 0)
+        try device.wait(1)
+        #expect(try refuseMany() == 3)
+    }
+
     @Test("a device has no more apps than its presence may name, and those that it has come back")
     func tooMany() throws {
         var device = try TestDevice()

@@ -3,10 +3,12 @@ import FleetProtocol
 extension DeviceCore {
     mutating func register(_ link: LinkID, _ registration: Registration, at now: Now) {
         let id = registration.app
-        guard links[link] == nil else { return refuse(link, .invalid, "this connection is registered already") }
+        if let app = links[link] {
+            return refuse(link, as: app, .invalid, "this connection is registered already")
+        }
         if let process = processes[id] {
             guard state.apps[id]?.launch == registration.launch else {
-                return refuse(link, .inUse, "another process is connected as \(id)")
+                return refuse(link, as: id, .inUse, "another process is connected as \(id)")
             }
             // The same process has come back before its old connection was seen to close.
             links[process.link] = nil
@@ -14,7 +16,7 @@ extension DeviceCore {
             batch.effects.append(.close(process.link))
         }
         guard state.apps[id] != nil || state.apps.count < Presence.maximumApps else {
-            return refuse(link, .tooMany, "this device has \(Presence.maximumApps) apps already")
+            return refuse(link, as: nil, .tooMany, "this device has \(Presence.maximumApps) apps already")
         }
         links[link] = id
         // One that was here before may have what the app must not have any more.
@@ -30,8 +32,9 @@ extension DeviceCore {
         settle([id], at: now)
     }
 
-    private mutating func refuse(_ link: LinkID, _ reason: AgentFrame.Refusal, _ message: String) {
-        log(.warning, "refused a connection", message, app: links[link])
+    /// - Parameter app: What it wants to be, where that is an app of the device.
+    private mutating func refuse(_ link: LinkID, as app: AppID?, _ reason: AgentFrame.Refusal, _ message: String) {
+        if refusalLog.isDue(app, at: state.running.total) { log(.warning, "refused a connection", message, app: app) }
         batch.effects.append(.send(link, .refused(reason, message: message)))
         batch.effects.append(.close(link))
     }
@@ -98,10 +101,10 @@ extension DeviceCore {
         default: break
         }
         guard let id = links[link], state.apps.contains(id) else {
-            return refuse(link, .invalid, "the first line must be a registration")
+            return refuse(link, as: nil, .invalid, "the first line must be a registration")
         }
         switch frame {
-        case .register: refuse(link, .invalid, "this connection is registered already")
+        case .register: refuse(link, as: id, .invalid, "this connection is registered already")
         case .ready:
             guard processes[id]?.phase == .readySent else { return }
             processes[id]?.phase = .ready

@@ -75,7 +75,9 @@ extension DeviceCore {
         let index = atWill.first { counts[events[$0].header.app] == most } ?? mayGo.first ?? 0
         let header = state.events.remove(at: index).header
         batch.changes.append(.dropEvent(boot: header.boot, number: header.number))
-        log(.warning, "an event was dropped: the controller has not confirmed any for long", app: header.app)
+        // The controller is told which are missing.
+        guard dropLog.isDue(header.app, at: state.running.total) else { return }
+        log(.warning, "events are dropped: the controller has not confirmed any for long", app: header.app)
     }
 
     /// Sends all that the controller has not confirmed, the oldest first.

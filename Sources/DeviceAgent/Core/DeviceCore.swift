@@ -42,6 +42,10 @@ package struct DeviceCore: Sendable {
     var isEnding = false
     /// The running time of each app's last refused registration that was reported.
     var refusedAt = AppTable<Int64>()
+    /// Who is refused comes again for as long as it runs.
+    var refusalLog = SeldomLog()
+    /// Without a controller each event drives out another.
+    var dropLog = SeldomLog()
     /// When an app is to be looked at although nothing happens, by the running time.
     var deadlines = AppTable<Int64>()
     var batch = Batch()

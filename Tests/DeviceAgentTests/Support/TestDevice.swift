@@ -28,6 +28,8 @@ struct TestDevice {
     var isControllerThere = true
     /// The connections of apps that it has closed, in order.
     private(set) var closed: [LinkID] = []
+    /// What it has told people, in order.
+    private(set) var logged: [String] = []
     /// How often it has asked for another connection.
     private(set) var reconnects = 0
     /// What the broker has said and has not arrived yet, while it is slow.
@@ -192,7 +194,8 @@ struct TestDevice {
             try perform(.send(link, .keys(key(of: app))), &events)
         case .reconnect: reconnects += 1
         case .close(let link): closed.append(link)
-        case .display, .log: break
+        case .log(let entry): logged.append(entry.message)
+        case .display: break
         case .checkCode(let check, let text, let code):
             events.append(.codeChecked(check, isRight: try code.isOf(text)))
         case .checkPasscode(let check, let text, let hash, let new):
