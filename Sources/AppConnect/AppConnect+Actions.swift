@@ -18,7 +18,8 @@ extension AppConnect {
     ///
     /// - Parameter text: At most 4,000 characters; tabs and ends of lines become spaces, other control characters are taken out.
     /// - Returns: Whether it was shown; false also before ready, after stop, without an agent, after half a minute
-    ///   without an answer, and while four texts of the app are under way.
+    ///   without an answer, while four texts of the app are under way, and beyond twenty in a minute where the agent has no
+    ///   command that shows them and writes them to its log.
     public func displayMessage(_ text: String) async -> Bool {
         await inquire { $0.display(text) } == .done(true)
     }
