@@ -408,6 +408,30 @@ struct DeliveryTests {
         #expect(device.sent[again]?.contains { if case .ready = $0 { true } else { false } } == true)
     }
 
+    @Test("who names a delivery from which no agent could count on is refused, and keeps nothing from who comes later")
+    func farAhead() throws {
+        var device = try TestDevice()
+        try device.connect()
+        let (install, launch) = (RandomID.random(), RandomID.random())
+        let link = try device.launch(mail, install: install, launch: launch)
+        try device.answer(link)
+        let largest = Registration.Resume.largestDelivery
+        for resume in [Registration.Resume(delivered: [largest]), .init(begun: [largest])] {
+            device.frames = []
+            try device.launch(mail, install: install, launch: launch, resume: resume)
+            #expect(device.frames.count == 1)
+            #expect(device.frames.allSatisfy { if case .refused(.invalid, _) = $0 { true } else { false } })
+        }
+        // That of an agent that has lost its memory can be as high as this one's may ever become.
+        device.frames = []
+        try device.launch(mail, install: install, launch: launch, resume: .init(delivered: [largest / 2]))
+        let numbers = device.frames.compactMap { if case .deliver(let number, _) = $0 { number } else { nil } }
+        #expect(numbers.first == largest / 2 + 1)
+        device.frames = []
+        try device.launch(mail, install: install, launch: launch, resume: .init(delivered: numbers))
+        #expect(device.frames.contains { if case .welcome = $0 { true } else { false } })
+    }
+
     @Test("who is refused comes again and again, and the log tells of it once a minute")
     func refusedForLong() throws {
         var device = try TestDevice()

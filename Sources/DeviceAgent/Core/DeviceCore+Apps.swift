@@ -6,6 +6,10 @@ extension DeviceCore {
         if let app = links[link] {
             return refuse(link, as: app, .invalid, "this connection is registered already")
         }
+        guard !isAhead(registration) else {
+            let app = state.apps.contains(id) ? id : nil
+            return refuse(link, as: app, .invalid, "resume names a delivery that no agent can have made")
+        }
         if let process = processes[id] {
             guard state.apps[id]?.launch == registration.launch else {
                 return refuse(link, as: id, .inUse, "another process is connected as \(id)")
@@ -30,6 +34,13 @@ extension DeviceCore {
         resume(registration, at: now)
         if session?.isPastFirst == true, session?.fetched.contains(id) == false { fetch([id], at: now) }
         settle([id], at: now)
+    }
+
+    /// Whether a process names a delivery from which an agent could not count on for long: beyond
+    /// ``Registration/Resume/largestDelivery`` no app reads what it is sent. What this agent has made itself is well.
+    private func isAhead(_ registration: Registration) -> Bool {
+        guard let newest = registration.resume?.newest else { return false }
+        return newest > max(state.apps[registration.app]?.nextDelivery ?? 0, Registration.Resume.largestDelivery / 2)
     }
 
     /// - Parameter app: What it wants to be, where that is an app of the device.
@@ -66,11 +77,10 @@ extension DeviceCore {
             if !app.wasReady || app.owesReady || app.launch != registration.launch { keep(.ready, of: app.id, at: now) }
             app.wasReady = true
             app.owesReady = false
-            let newest = (resume.delivered + resume.begun).max() ?? 0
-            if app.launch != registration.launch || newest > app.nextDelivery {
+            if app.launch != registration.launch || resume.newest > app.nextDelivery {
                 // This agent has lost its memory of this process, or some of it.
                 app.forgetTold()
-                app.nextDelivery = max(app.nextDelivery, newest)
+                app.nextDelivery = max(app.nextDelivery, resume.newest)
             }
             for number in resume.delivered { _ = app.returned(number, at: now.wall) }
             for acknowledgement in resume.acknowledgements { _ = app.answered(acknowledgement, at: now.wall) }

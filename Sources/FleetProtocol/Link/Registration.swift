@@ -22,6 +22,9 @@ package struct Registration: Hashable, Sendable {
         /// The newest acknowledgement of each policy.
         package var acknowledgements: [Acknowledgement]
 
+        /// The highest delivery that it names; 0 where it names none.
+        package var newest: Int64 { max(delivered.max() ?? 0, begun.max() ?? 0) }
+
         package init(delivered: [Int64] = [], begun: [Int64] = [], acknowledgements: [Acknowledgement] = []) {
             self.delivered = delivered
             self.begun = begun
