@@ -189,6 +189,13 @@ struct DeliveryTests {
         session.receive(.activity(isActive: true))
         session.receive(.activity(isActive: false))
         #expect(session.run() == [])
+        // An app that did not read for a while hears of the newest alone.
+        session.receive(.activity(isActive: false))
+        #expect(session.run() == [])
+        for _ in 0..<2 { session.receive(.activity(isActive: true)) }
+        #expect(session.run() == [.activity(isActive: true)])
+        session.receive(.activity(isActive: true))
+        #expect(session.run() == [])
     }
 
     @Test("of the screen having been given back is made up for an agent that has gone, once, and to nobody else")

@@ -102,7 +102,7 @@ extension AppSession {
         guard connection == .open, phase == .ready else { return }  // An agent tells it to whoever is connected.
         if let opposite = inbox.firstIndex(of: .call(.activity(isActive: !isActive))) {
             inbox.remove(at: opposite)  // The screen was taken and given back before the app could be told.
-        } else if !isActive || isResigned, !inbox.contains(.call(.activity(isActive: isActive))) {
+        } else if isActive == isResigned, !inbox.contains(.call(.activity(isActive: isActive))) {
             queue(.activity(isActive: isActive))
         }
     }
