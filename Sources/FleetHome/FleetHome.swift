@@ -144,6 +144,13 @@ package struct FleetHome: Sendable {
                 .wrongOwner, "the fleet's folder \(path) belongs to \(owner)",
                 remedy: "run this as that user: sudo -u \(owner) …")
         }
+        // Whoever can change it decides which broker is given the passwords, and which plugin that loads.
+        guard info.st_mode & 0o022 == 0 else {
+            throw FleetHomeError(
+                .wrongOwner,
+                "the fleet's folder \(path) can be changed by others (mode \(String(info.st_mode & 0o777, radix: 8)))",
+                remedy: "chmod go-w \(ShellWord.quoted(path)), and look whether its fleet.json is as it was")
+        }
     }
 
     static func checkOwner(of folder: Folder, remedy: String) throws {

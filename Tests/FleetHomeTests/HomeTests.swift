@@ -233,6 +233,19 @@ struct HomeTests {
         }
     }
 
+    @Test("refuses to be one that others can change", arguments: [0o777, 0o720, 0o702] as [mode_t])
+    func openFolder(_ mode: mode_t) async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            chmod(home.path, mode)
+            let error = #expect(throws: FleetHomeError.self) { try FleetHome(reaching: home.path) }
+            let shown = String(mode, radix: 8)
+            #expect(error?.message == "the fleet's folder \(home.path) can be changed by others (mode \(shown))")
+            chmod(home.path, 0o755)
+            #expect(try FleetHome(opening: home.path).context == home.context)
+        }
+    }
+
     @Test("refuses a trust document that another root has signed")
     func foreignTrust() async throws {
         try await withTemporaryFolder { folder in
