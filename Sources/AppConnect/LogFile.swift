@@ -4,11 +4,13 @@ import Synchronization
 
 /// A log on the disk, for one process: when it has reached its size it gets the time as an ending, and a new one begins.
 ///
-/// Lines are written at once, and not synced. What cannot be written is left out.
+/// Lines are written at once, and not synced. One for which the disk has no room is left out.
 final class LogFile: Sendable {
     /// The size at which a new one begins, in bytes, and how many there are in all.
     static let size = 1_000_000
     static let count = 20
+    /// `.2026-11-27T13:00:00.000Z`
+    static let endingSize = 25
 
     private let path: String
     private let state: Mutex<State>
@@ -19,6 +21,15 @@ final class LogFile: Sendable {
     }
 
     init(path: String) throws(AppConnectError) {
+        // Where it can never get another name it would grow for ever.
+        guard RawFile.name(of: path).utf8.count + Self.endingSize <= Int(NAME_MAX),
+            access(RawFile.folder(of: path), W_OK) == 0
+        else {
+            throw AppConnectError(
+                .invalidOptions,
+                "beside the log file '\(path)' no other can be begun at \(Self.size) bytes: its folder must be writable, and its"
+                    + " name have \(Int(NAME_MAX) - Self.endingSize) bytes at most")
+        }
         let descriptor = Self.open(path)
         var info = stat()
         guard descriptor >= 0, fstat(descriptor, &info) == 0 else {
@@ -52,8 +63,15 @@ final class LogFile: Sendable {
         state.withLock { state in
             if state.size + line.count > Self.size, state.size > 0 { begin(&state, at: now) }
             let written = line.withUnsafeBytes { Glibc.write(state.descriptor, $0.baseAddress, $0.count) }
-            if written > 0 { state.size += written }
+            if written == line.count { state.size += written } else { Self.takeBack(written, of: state.descriptor) }
         }
+    }
+
+    /// The disk was full in the middle of a line: the next one would stand behind what there is of it.
+    private static func takeBack(_ written: Int, of descriptor: Int32) {
+        var info = stat()
+        guard written > 0, fstat(descriptor, &info) == 0, info.st_size >= written else { return }
+        _ = ftruncate(descriptor, info.st_size - off_t(written))
     }
 
     /// Begins a new file. Where that cannot be, the old one goes on.

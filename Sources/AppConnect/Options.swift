@@ -21,7 +21,8 @@ extension AppConnect {
         /// Where ``AppConnect/log(_:_:)`` writes, and the library's own debug messages. Default: the label `AppConnect`.
         public var logger: Logger?
         /// A file that has what ``AppConnect/log(_:_:)`` writes as well, for this process alone; made for its user alone if it is
-        /// missing. At 1 MB it gets the time as an ending, and a new one begins; 20 are kept in all. Default: none.
+        /// missing. At 1 MB it gets the time as an ending, and a new one begins; 20 are kept in all. Its folder must be writable,
+        /// and its name leave room for that: at most 230 bytes. Default: none.
         public var logFile: String?
         /// Where ``AppConnect/copy(_:)`` writes what anybody may read. Default: the agent keeps it, for the apps of the device. All
         /// apps of a device should have one, or none: what one puts there who has it does not find who has none.

@@ -76,6 +76,43 @@ struct LogTests {
         }
     }
 
+    @Test("in a file whose name has no room for the time is such a mistake, too")
+    func longName() async throws {
+        try await withTemporaryFolder { folder in
+            let longest = String(repeating: "x", count: Int(NAME_MAX) - LogFile.endingSize)
+            #expect { try LogFile(path: "\(folder.path)/\(longest)x") } throws: {
+                ($0 as? AppConnectError)?.code == .invalidOptions
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+            let file = try LogFile(path: "\(folder.path)/\(longest)")
+            let line = String(repeating: "x", count: LogFile.size / 2)
+            for _ in 0..<2 { file.write(.debug, line, at: Timestamp(milliseconds: 1_700_000_000_000)) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 2)
+        }
+    }
+
+    @Test(
+        "has no half of a line for which the disk has no room",
+        .enabled(if: SmallDisk.isPossible, "needs root, who may mount"))
+    func fullDisk() async throws {
+        try await withTemporaryFolder { folder in
+            try await withFixture { fixture in
+                let disk = try SmallDisk(fixture, at: folder.appending(path: "small"), kilobytes: 64)
+                let path = disk.folder.appending(path: "app.log").path()
+                let file = try LogFile(path: path)
+                let time = Timestamp(milliseconds: 1_700_000_000_000)
+                file.write(.status, "one", at: time)
+                try disk.fill()
+                // The page that has the first one has room for a part of it.
+                file.write(.status, String(repeating: "x", count: 5_000), at: time)
+                try disk.makeRoom()
+                file.write(.status, "two", at: time)
+                let text = try String(contentsOfFile: path, encoding: .utf8)
+                #expect(text == "2023-11-14T22:13:20.000Z status: one\n2023-11-14T22:13:20.000Z status: two\n")
+            }
+        }
+    }
+
     private func levels(_ folder: String) throws {
         let lines = Lines()
         let app = AppConnect()
