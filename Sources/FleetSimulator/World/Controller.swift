@@ -13,17 +13,17 @@ final class Controller: BusClient {
     var connectionName: RandomID?
     var inbox: [ControllerCore.Message] = []
     /// The newest alarm that was set, and for when.
-    private var alarm = (number: 0, time: Timestamp?.none)
+    var alarm = (number: 0, time: Timestamp?.none)
     /// When it last sent a heartbeat.
-    private(set) var beatAt: Int64 = 0
+    var beatAt: Int64 = 0
     /// By how much its clock was set back since, each time by less than a heartbeat takes: the next one comes so much later.
     var beatDelay: Int64 = 0
     /// When it last greeted each device.
-    private(set) var greetedAt: [DeviceID: Int64] = [:]
+    var greetedAt: [DeviceID: Int64] = [:]
     /// When it last told each device on this connection which events are stored.
     var markedAt: [DeviceID: Int64] = [:]
     /// When it last told a device that something was lost.
-    private(set) var lossSaidAt: Int64 = 0
+    var lossSaidAt: Int64 = 0
     var isWorkDue = false
     /// Effects that are still performed before the process dies.
     var effectsLeft: Int?
@@ -55,7 +55,7 @@ final class Controller: BusClient {
     /// Of the store that was put back.
     var epochBefore: Int64 = 0
     /// All that it has begun, also those that a later backup does not know of.
-    private var epochs: Set<Int64> = []
+    var epochs: Set<Int64> = []
     /// The newest time that was signed; nil where a backup has lost it.
     var signed: (epoch: Int64, at: Timestamp)?
     /// The newest for everybody, and for each device.
@@ -89,9 +89,9 @@ final class Controller: BusClient {
     /// What a deliberate fault lets it say once on a connection.
     var said: Set<[UInt8]> = []
     /// In which of its runs topics were cleared last.
-    private(set) var clearedBy: [String: Int] = [:]
+    var clearedBy: [String: Int] = [:]
     /// The documents that it has ever published, by topic.
-    private(set) var documentsSaid: [String: Set<[UInt8]>] = [:]
+    var documentsSaid: [String: Set<[UInt8]>] = [:]
     /// What it has published on this connection to mend what the broker held.
     var repair = Repair()
     /// The requests of this connection that are not answered yet.
@@ -125,9 +125,9 @@ final class Controller: BusClient {
     /// Since when each device-app is told by the layers that speak to it now.
     var layers = LayersWatch()
     var phase = Phase.offline
-    private(set) var servingSince: Int64 = 0
+    var servingSince: Int64 = 0
     /// It was started with --restored, and has not begun its epoch yet.
-    private(set) var isRestoring = false
+    var isRestoring = false
     /// Of which retirements of after its backup the broker has shown it something on this connection.
     var retirementsShown: Set<Address> = []
     /// Whom it tells in vain, on this connection, that something is lost.
@@ -217,7 +217,7 @@ final class Controller: BusClient {
         }
     }
 
-    private func crash(thenStart isRestoring: Bool = false) {
+    func crash(thenStart isRestoring: Bool = false) {
         guard running != nil else { return }
         world.say(name, "is killed")
         running = nil
@@ -338,116 +338,5 @@ final class Controller: BusClient {
     /// Where it says that it has published all that the broker lacked.
     func repair(in effects: [ControllerCore.Effect]) -> Int? {
         effects.firstIndex { if case .log(let line) = $0 { line.message == "repaired" } else { false } }
-    }
-
-    private static func isOfFullDisk(_ text: String) -> Bool { text.contains("disk is full") }
-
-    private func perform(_ effects: [ControllerCore.Effect], _ running: Running, _ wasFull: Bool) {
-        let before = noted
-        let isChanging = effects.contains { effect in
-            if case .publish(let topic, _, _) = effect { topic.hasPrefix(Self.documents) } else { false }
-        }
-        if let end = repair(in: effects) {
-            for case .publish(let topic, let payload, true) in effects[..<end]
-            where topic.hasPrefix(Self.documents) && !payload.isEmpty {
-                repair.published(topic, payload)
-            }
-        }
-        // A full disk of the world takes no transaction at all, also none that only reads.
-        if isChanging, !wasFull { checkNoted(before: effects) }
-        for effect in effects {
-            if let left = effectsLeft {
-                guard left > 0 else { return crash() }
-                effectsLeft = left - 1
-            }
-            switch effect {
-            case .note(let position): noted = position
-            case .subscribe(let filters):
-                guard let connection else { continue }
-                world.broker.subscribe(filters.map { $0.text(in: SimulatedFleet.id) }, token: 0, on: connection)
-            case .publish(let topic, var payload, let retain):
-                checkSigned(topic, payload, from: before)
-                guard let connection else { continue }
-                if isOlder { payload = resaid(payload, topic) { _ in nil } }
-                if payload.isEmpty { clearedBy[topic] = runs }
-                if topic.hasPrefix(Self.documents) { documentsSaid[topic, default: []].insert(payload) }
-                if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
-                checkMarks(topic)
-                repair.replaced(topic, payload)
-                if let missing = repair.missing(in: world.broker.retained),
-                    case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id)
-                {
-                    world.fail(.barrier, "\(device) is told that all is there, and the broker does not have \(missing)")
-                }
-                if world.isSettled, Self.tellsOfLoss(topic, payload) {
-                    world.fail(.ends, "nothing was lost, and \(topic) tells that something was")
-                }
-                if world.schedule.broker == .lossy {
-                    if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
-                    if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id) {
-                        greetedAt[device] = world.now
-                    }
-                }
-                world.say(name, "publishes \(topic)\(payload.isEmpty ? ", empty" : "")")
-                // To verify each takes a tenth of a world's time: in most worlds what the controller's own key has just
-                // signed is taken as signed.
-                if world.schedule.seed % 8 != 0 { world.fleet.vouch(for: payload, at: topic, stage: renewals) }
-                world.broker.send(topic, payload, retain: retain, on: connection)
-            case .reconnect:
-                world.say(name, "leaves the connection for another one")
-                cut(noticedAfter: 0)
-            case .readEnrolments:
-                if world.fault == .enrolmentsNotRead { continue }
-                readHome(running)
-            case .wake(let time):
-                // One alarm, as the process has: the newest, and once a minute however the clock is set meanwhile.
-                if world.fault == .wakesNotRepeated, time == alarm.time { continue }
-                alarm = (alarm.number + 1, time)
-                let number = alarm.number
-                world.after(min(time.milliseconds - clock.milliseconds, 60_000)) { [unowned self] in
-                    if self.running === running, alarm.number == number { handle(.tick) }
-                }
-            case .log(let line):
-                if line.message.hasPrefix("began a new epoch") {
-                    if !isRestoring { world.fail(.restored, "it began a new epoch, and nobody had restored it") }
-                    let epoch = (try? store.latest().epoch) ?? 0
-                    if epoch <= epochBefore { world.fail(.restored, "its new epoch is \(epoch), after \(epochBefore)") }
-                    if !epochs.insert(epoch).inserted, isPunctual {
-                        world.fail(.restored, "it has begun epoch \(epoch) twice")
-                    }
-                    isRestoring = false
-                    (isFromBackUp, isFolderOld) = (false, false)
-                }
-                if line.message.hasPrefix("put back a document"), world.schedule.broker != .hostile {
-                    let topic = line.details["topic"] ?? ""
-                    world.fail(.summary, "it says that \(topic) was replaced, and nobody has done so")
-                }
-                if line.details["what"]?.hasPrefix("has other documents") == true {
-                    world.visit("controller", "warns of other documents", phase.rawValue)
-                }
-                if line.message == "repaired" { (phase, servingSince) = (.serving, world.now) }
-                if line.level == .error, !(wasFull && Self.isOfFullDisk("\(line.details)")) {
-                    world.fail(.total, "the controller logs: \(line.message) \(line.details)")
-                }
-                world.say(
-                    name,
-                    "logs: \(line.message) \(line.details.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " "))"
-                )
-            case .stop(let reason):
-                world.say(name, "stops: \(reason)")
-                if wasFull, Self.isOfFullDisk(reason) {
-                    downFor = 500
-                    return crash()
-                }
-                if isThrownOff, reason.hasPrefix("another controller of this fleet") {
-                    downFor = 500
-                    return crash()
-                }
-                // Put back twice from one backup, it may find only later what it said the first time.
-                guard isFromBackUp || putBacks > 1 else { return world.fail(.restored, reason) }
-                downFor = 500
-                return crash(thenStart: true)
-            }
-        }
     }
 }
