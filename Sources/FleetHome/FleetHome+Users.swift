@@ -80,8 +80,11 @@ extension FleetHome {
                     + (context?.holder.map { "the folder of \($0.text)" } ?? "not empty: \(names.first ?? "") is in it"),
                 remedy: "choose a folder that is empty, or not there yet")
         }
-        try folder.make()
-        try folder.folder(Self.credentialName).make()
+        let credentials = folder.folder(Self.credentialName)
+        for folder in [folder, credentials] {
+            try folder.make()
+            folder.removeLeftovers()
+        }
         return folder
     }
 

@@ -175,6 +175,23 @@ struct EnrolmentTests {
         }
     }
 
+    @Test("takes away what earlier ones have left that were killed: there are passwords in it")
+    func leftovers() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            let (out, eve) = (folder.path + "/till-1", folder.path + "/eve")
+            let viewer = User.viewer(Name(unchecked: "eve"))
+            for isAgain in [false, true] {
+                let left = [out + "/.credentials.json", eve + "/.fleet.json", eve + "/credentials/.@viewer.eve"]
+                    .map { "\($0).4711.\(RandomID.random())" }
+                if isAgain { for path in left { try Data("a password".utf8).write(to: URL(fileURLWithPath: path)) } }
+                try home.enroll([.init(device: Self.till, folder: out)], floors: Floors(trust: home.trust()))
+                try home.addUser(viewer, folder: eve)
+                for path in left { #expect(!FileManager.default.fileExists(atPath: path)) }
+            }
+        }
+    }
+
     @Test("of a folder that cannot be made changes nothing")
     func unwritable() async throws {
         try await withTemporaryFolder { folder in

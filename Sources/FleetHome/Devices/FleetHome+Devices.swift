@@ -67,7 +67,10 @@ extension FleetHome {
             }
             let shared = try newest(floors)
             // The folders first: if one cannot be made, the devices that are there keep their passwords.
-            for enrolment in enrolments { try Self.makeFolder(for: enrolment) }
+            for enrolment in enrolments {
+                try Self.makeFolder(for: enrolment)
+                Folder(enrolment.folder).removeLeftovers()
+            }
             var fresh: [Credentials] = []
             var files = FileBatch()
             for enrolment in enrolments {
