@@ -109,9 +109,10 @@ extension AppConnect {
 
         init(_ options: Options, dataFolder: String) throws {
             queue = DispatchQueue(label: "AppConnect.delegate", target: options.queue)
-            socket = options.socket
+            let path = RawFile.absolute(options.socket)
+            socket = path.utf8.count <= Link.maximumPath ? path : options.socket
             logger = options.logger ?? AppConnect.defaultLogger
-            logFile = try options.logFile.map { try LogFile(path: $0) }
+            logFile = try options.logFile.map { try LogFile(path: RawFile.absolute($0)) }
             pasteboard = options.pasteboard
             connectionChanged = options.connectionChanged
             without = options.without

@@ -58,7 +58,7 @@ public final class AppConnect: Sendable {
         }
         // Looked at before the disk is touched; decided again under the lock below.
         var trial = state.withLock { $0.session }
-        let folder = try options.dataFolder ?? InstallID.defaultFolder(of: options.app)
+        let folder = RawFile.absolute(try options.dataFolder ?? InstallID.defaultFolder(of: options.app))
         let callbacks = Callback.implemented(by: delegate).subtracting(options.without)
         func registration(_ install: RandomID) -> Registration {
             Registration(

@@ -3,7 +3,8 @@ public import FleetProtocol
 public import Logging
 
 extension AppConnect {
-    /// Who the app is, and where its device agent listens.
+    /// Who the app is, and where its device agent listens. Paths that are relative begin at the working directory of the start, and
+    /// stay there; but for that of a socket which is longer than 107 bytes then.
     public struct Options: Sendable {
         /// The id that the agent knows the app by.
         public var app: AppID

@@ -144,6 +144,14 @@ struct RawFile {
     /// In the folder of `path`, and hidden.
     static func temporaryPath(for path: String) -> String { folder(of: path) + "/.fleetbus-\(RandomID.random())" }
 
+    /// From the root on, so that it is the same file wherever the process goes. As it is where that way is closed.
+    static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let bytes = getcwd(nil, 0) else { return path }
+        defer { free(bytes) }
+        guard access(bytes, X_OK) == 0, let folder = String(validatingCString: bytes) else { return path }
+        return "\(folder)/\(path)"
+    }
+
     static func name(of path: String) -> String {
         path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) } ?? path
     }
