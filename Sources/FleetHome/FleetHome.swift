@@ -144,7 +144,7 @@ package struct FleetHome: Sendable {
                 .wrongOwner, "the fleet's folder \(path) belongs to \(owner)",
                 remedy: "run this as that user: sudo -u \(owner) …")
         }
-        // Whoever can change it decides which broker is given the passwords, and which plugin that loads.
+        // Whoever can change it decides which broker is given the passwords.
         guard info.st_mode & 0o022 == 0 else {
             throw FleetHomeError(
                 .wrongOwner,
