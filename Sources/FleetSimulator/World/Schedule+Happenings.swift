@@ -60,6 +60,28 @@ extension Schedule {
         }
     }
 
+    /// In some keys are left in doubt: an app is retired when a device has come back on another disk, or the device is taken out
+    /// behind that; and then the retirement ends.
+    mutating func addDoubt(_ theme: Theme?) {
+        var doubts = SplitMix64(seed: seed ^ 0xD0B7)
+        guard doubts.chance(theme == .members ? 40 : 4) else { return }
+        let (device, app, group) = (doubts.below(devices), doubts.below(apps), doubts.below(Self.groups))
+        let place = [.all, .device(device), Place.group(group)][doubts.below(3)]
+        let authorization = Change.apply(app: app, place, aspect: 0, variant: Change.authorized, isBased: false)
+        let retirement = Change.apply(app: app, place, aspect: 0, variant: Change.retired, isBased: false)
+        let end = [authorization, .delete(app: app, place), .deleteGroup(group)][doubts.below(3)]
+        var actions: [Action] = [.request(0, authorization)]
+        if doubts.chance(60) { actions.append(.enroll(device, isNew: true)) }
+        actions.append(.request(0, retirement))
+        if doubts.chance(50) { actions.append(.remove(device)) }
+        actions.append(.request(1, end))
+        var at = steps[doubts.below(steps.count)].at
+        for action in actions {
+            steps.insert(Step(at, action), inOrderOf: \.at)
+            at += doubts.milliseconds(1_000...15_000)
+        }
+    }
+
     /// In some what several layers say is changed at once.
     mutating func addChangesOfLayers(_ theme: Theme?) {
         var layered = SplitMix64(seed: seed ^ 0x1A7E)

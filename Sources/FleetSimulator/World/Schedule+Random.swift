@@ -32,6 +32,7 @@ extension Schedule {
         addCopyOfHome()
         addWrongLists()
         addLockOut()
+        addDoubt(theme)
     }
 }
 
