@@ -67,6 +67,21 @@ struct PlanTests {
         #expect(try world.store.groups(of: till).map(\.text) == ["kiosk"])
     }
 
+    @Test("a group that would be deleted with the last word of an app: the doubt about removed devices goes with it")
+    func forgottenApp() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        try world.body(.groupSet, #"{"group":"kiosk","add":["till-1"]}"#)
+        world.online(till, disk: 1)
+        world.report(.fresh(till, mail, at: world.now))
+        try world.apply(mail, "group/kiosk", .auth, #"{"state":"retired"}"#)
+        try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+        let moves = try plan(world, .groupDelete, #"{"group":"kiosk"}"#)["moves"]?.arrayValue ?? []
+        #expect(moves.count == 1 && moves.first?["before"]?["retirement"]?["doubtful"] == 1)
+        #expect(moves.first?["after"]?["retirement"] == nil)
+    }
+
     @Test("is refused with what the change would be refused with; what is no change of policies is named")
     func refused() throws {
         let world = try World()

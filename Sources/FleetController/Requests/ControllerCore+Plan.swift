@@ -4,6 +4,8 @@ extension ControllerCore {
     /// What a change would do, found out by making it and taking it back. Throws what it would be refused with.
     package func plan(_ request: PlanRequest, by user: User, at now: Timestamp) throws -> Plan {
         let (documents, warnings, after) = try store.rehearsal { transaction in
+            // One that is known by its documents alone may be forgotten with them.
+            let known = try request.verb.namesApps ? [] : Set(transaction.knownApps(after: "", limit: .max))
             let outcome = try ChangeOutcome(
                 request.verb, body: request.body.json, by: user, identity: identity, transaction: transaction,
                 enrolments: enrolments, schedule: schedule, now: now)
@@ -12,7 +14,7 @@ extension ControllerCore {
             let documents = try transaction.history(
                 app: nil, layer: nil, before: JSONValue.largestInteger, limit: outcome.issued.count
             ).reversed().map(PlannedDocument.init)
-            let apps = try outcome.movedApps ?? Set(transaction.knownApps(after: "", limit: .max))
+            let apps = try outcome.movedApps ?? known.union(transaction.knownApps(after: "", limit: .max))
             return (documents, outcome.warnings, try rows(of: apps.sorted(), transaction, now))
         }
         let before = try store.transaction { try rows(of: after.map(\.app), $0, now) }
@@ -30,6 +32,11 @@ extension ControllerCore {
             return (app, Policy.allCases.map(tally.row))
         }
     }
+}
+
+extension Verb {
+    /// Whether it changes documents of apps alone, and nobody's groups.
+    fileprivate var namesApps: Bool { self == .apply || self == .delete }
 }
 
 extension ChangeOutcome {
