@@ -26,6 +26,14 @@ struct Serving {
         }
     }
 
+    /// A publish that is to come back.
+    private struct Echo {
+        let number: Int
+        /// How many heartbeats were before it, and before the first of its topic that has not come back.
+        let beats: Int
+        let firstBeats: Int
+    }
+
     /// Devices that a hello is still to go to.
     private(set) var waiting: [DeviceID: Greeting] = [:]
     /// Devices that have had one, and have not left since.
@@ -49,9 +57,9 @@ struct Serving {
     private static let unshownBeats = 5
     /// Events stored, and not yet told to the device.
     var unsaid: [Collector.MarkedBoot: Int64] = [:]
-    /// Own publishes below desired/ that have not come back yet, and the heartbeats before each and before the first of its
-    /// topic, in the order of their numbers: until it is back what comes is older.
-    private var echoes: [Address: (beats: Int, number: Int, first: Int)] = [:]
+    /// Own publishes below desired/ that have not come back yet, in the order of their numbers: until it is back what comes is
+    /// older.
+    private var echoes: [Address: Echo] = [:]
     private var publishes = 0
     /// Whether somebody was told that such do not come back, since all were back last.
     private var isUnshownTold = false
@@ -125,7 +133,7 @@ struct Serving {
 
     mutating func published(_ address: Address) {
         publishes += 1
-        echoes[address] = (beats, publishes, echoes[address]?.first ?? beats)
+        echoes[address] = Echo(number: publishes, beats: beats, firstBeats: echoes[address]?.firstBeats ?? beats)
     }
 
     mutating func came(back address: Address) {
@@ -146,17 +154,15 @@ struct Serving {
     /// way. What says whom to believe comes first, the rest in the order of the first time, which devices follow.
     func overdueEchoes(_ limit: Int) -> [Address] {
         let overdue = echoes.filter { $0.value.beats + 2 <= beats }
-        func place(_ echo: (key: Address, value: (beats: Int, number: Int, first: Int))) -> Int {
-            echo.key == .trust ? 0 : echo.value.number
-        }
-        return Array(overdue.sorted { place($0) < place($1) }.map(\.key).prefix(limit))
+        func place(_ address: Address, _ echo: Echo) -> Int { address == .trust ? 0 : echo.number }
+        return Array(overdue.sorted { place($0.key, $0.value) < place($1.key, $1.value) }.map(\.key).prefix(limit))
     }
 
     /// Of own publishes that were repeated, and have not come back for some heartbeats all the same, the first of `overdue` and
     /// how many there are: once, until all are back.
     mutating func unshown(of overdue: [Address]) -> (first: Address, count: Int)? {
         guard !isUnshownTold else { return nil }
-        let unshown = echoes.filter { $0.value.first + Self.unshownBeats <= beats }
+        let unshown = echoes.filter { $0.value.firstBeats + Self.unshownBeats <= beats }
         guard let first = overdue.first(where: { unshown[$0] != nil }) else { return nil }
         isUnshownTold = true
         return (first, unshown.count)
