@@ -4,20 +4,14 @@ import FleetProtocol
 /// of the machine can be refused as often as it likes, under any name.
 struct RefusedApps {
     private var told: [AppID: ContinuousClock.Instant] = [:]
-    private var others = 0
-    private var othersSince: ContinuousClock.Instant?
+    private var others = MinuteBudget(20)
 
-    static let interval = Duration.seconds(60)
+    private static let interval = MinuteBudget.interval
     static let maximumApps = 256
-    static let maximumOthers = 20
 
     /// - Parameter app: Nil for a process that has not said which it is.
     mutating func isDue(_ app: AppID?, at now: ContinuousClock.Instant) -> Bool {
-        guard let app else {
-            if othersSince.map({ now - $0 >= Self.interval }) ?? true { (others, othersSince) = (0, now) }
-            others += 1
-            return others <= Self.maximumOthers
-        }
+        guard let app else { return others.take(at: now) }
         if told.count >= Self.maximumApps { told = told.filter { now - $0.value < Self.interval } }
         if let last = told[app] {
             guard now - last >= Self.interval else { return false }

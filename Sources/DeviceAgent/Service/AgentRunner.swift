@@ -18,7 +18,9 @@ final class AgentRunner: Sendable {
     private let displayQueue = DispatchQueue(label: "fleet-agent.display")
     /// Texts that wait for the screen, and commands of which something still runs; beyond it none is shown.
     private let displays = DisplayPlaces(16, ofOneApp: 4)
-    private let loggedTexts = Mutex(LoggedTexts())
+    /// Texts that no command shows stand in the log: an app could fill it. Of each app of the device, and of all that have gone.
+    private let loggedTexts = Mutex<[AppID?: MinuteBudget]>([:])
+    private static let textsInAMinute = 20
     private let codeQueue = DispatchQueue(label: "fleet-agent.code")
     /// Codes that wait to be compared, which takes a while; beyond it none is right.
     private let codes = Slots(16)
@@ -183,7 +185,10 @@ final class AgentRunner: Sendable {
         _ text: String, of app: AppID?, _ parts: Parts, done: @escaping @Sendable (Bool) -> Void
     ) {
         guard let command = configuration.displayCommand, let program = command.first else {
-            guard loggedTexts.withLock({ $0.take(for: app, at: .now) }) else { return done(false) }
+            let isLogged = loggedTexts.withLock { texts in
+                texts[app, default: MinuteBudget(Self.textsInAMinute)].take(at: .now)
+            }
+            guard isLogged else { return done(false) }
             let line = Text.printable(text, limit: Link.maximumText)
             logger.notice("message for the person at this device", metadata: ["text": "\(line)"])
             return done(logger.logLevel <= .notice)

@@ -234,18 +234,13 @@ struct LinkFloodTests {
         #expect([0, 59, 60].map(others) == [20, 0, 20])
     }
 
-    @Test("texts of an app that no command shows fill no log: they are twenty a minute")
-    func loggedTexts() {
-        var texts = LoggedTexts()
+    @Test("a budget of a minute begins anew with the first that is asked for behind it")
+    func minuteBudget() {
+        var budget = MinuteBudget(20)
         let begin = ContinuousClock.now
-        func written(_ app: AppID?, after seconds: Int) -> Int {
-            (0..<100).filter { _ in texts.take(for: app, at: begin + .seconds(seconds)) }.count
+        func taken(after seconds: Int) -> Int {
+            (0..<100).filter { _ in budget.take(at: begin + .seconds(seconds)) }.count
         }
-        #expect(written(mail, after: 0) == LoggedTexts.maximum)
-        #expect(written(notes, after: 30) == LoggedTexts.maximum)
-        #expect(written(mail, after: 59) == 0)
-        #expect(written(mail, after: 60) == LoggedTexts.maximum)
-        #expect(written(notes, after: 89) == 0)
-        #expect(written(nil, after: 90) == LoggedTexts.maximum)
+        #expect([0, 59, 60, 119, 180].map(taken) == [20, 0, 20, 0, 20])
     }
 }
