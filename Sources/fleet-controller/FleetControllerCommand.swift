@@ -75,6 +75,20 @@ extension FleetControllerCommand {
             transform: { try MetricsAddress($0) })
         var metrics: MetricsAddress?
 
+        @Option(
+            help: ArgumentHelp(
+                """
+                Drop events and changes of log levels that were stored so long ago; those of destroyed keys stay. Without, \
+                all stay.
+                """, valueName: "days"),
+            transform: { text in
+                guard let days = Int64(text), (1...36_500).contains(days) else {
+                    throw ValidationError("expected days from 1 to 36500")
+                }
+                return days
+            })
+        var keepEvents: Int64?
+
         @Option(help: "How much to log: trace, debug, info, notice, warning, error or critical.")
         var logLevel = Logger.Level.info
 
@@ -84,7 +98,8 @@ extension FleetControllerCommand {
             var logger = Logger(label: "fleet-controller")
             logger.logLevel = logLevel
             let service = ControllerService(
-                home: home, isRestoring: restored, disregarded: Set(disregard), metricsAddress: metrics, logger: logger)
+                home: home, isRestoring: restored, disregarded: Set(disregard),
+                eventLife: keepEvents.map { $0 * 86_400 }, metricsAddress: metrics, logger: logger)
             let group = ServiceGroup(
                 services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
             try await group.run()

@@ -107,6 +107,56 @@ struct EventListTests {
         #expect(pages == (filter.contains("device") ? 1 : 3))
     }
 
+    @Test(
+        "old events go when that was asked for, but what tells of destroyed keys, and what waits behind a hole",
+        arguments: [10 * 86_400, nil])
+    func old(life: Int64?) throws {
+        let world = try World(eventLife: life)
+        world.connect()
+        world.event(till, mail, number: 1)
+        tell(world, .event, 2, #""event":"wiped","message":"policy""#)
+        world.event(till, mail, number: 4)
+        for _ in 1...230 { world.pass(seconds: 3_600) }
+        #expect(try numbers(world) == ["till-1/4", "till-1/2", "till-1/1"])
+        for _ in 1...11 { world.pass(seconds: 3_600) }
+        #expect(try numbers(world) == ["till-1/4", "till-1/2"] + (life == nil ? ["till-1/1"] : []))
+        // Nothing comes back, and the numbers go on.
+        for number in [1, 3, 5] as [Int64] { world.event(till, mail, number: number) }
+        world.pass(seconds: 3_600)
+        let old = life == nil ? ["till-1/4", "till-1/2", "till-1/1"] : ["till-1/2"]
+        #expect(try numbers(world) == ["till-1/5", "till-1/3"] + old)
+    }
+
+    @Test("of many old events some go with each heartbeat")
+    func manyOld() throws {
+        var batches = ControllerCore.Batches()
+        batches.oldEvents = 2
+        let world = try World(eventLife: 86_400, batches: batches)
+        world.connect()
+        for number in 1...7 as ClosedRange<Int64> { world.event(till, mail, number: number) }
+        for _ in 1...24 { world.pass(seconds: 3_600) }
+        #expect(try numbers(world).count == 7)
+        // Housekeeping and a heartbeat at once.
+        world.pass(seconds: 3_600)
+        #expect(try numbers(world) == ["till-1/7", "till-1/6", "till-1/5"])
+        world.pass(seconds: 60)
+        #expect(try numbers(world) == ["till-1/7"])
+        for _ in 1...5 { world.pass(seconds: 60) }
+        #expect(try numbers(world) == [])
+    }
+
+    @Test("by a clock that has just been set no event is dropped")
+    func setClock() throws {
+        let world = try World(eventLife: 86_400)
+        world.connect()
+        world.event(till, mail, number: 1)
+        world.pass(seconds: 75 * 365 * 86_400)
+        for _ in 1...5 { world.pass(seconds: 3_600) }
+        #expect(try numbers(world) == ["till-1/1"])
+        for _ in 1...2 { world.pass(seconds: 3_600) }
+        #expect(try numbers(world) == [])
+    }
+
     @Test("a question that only a later version knows is answered so")
     func unknownVerb() throws {
         let world = try World()

@@ -35,7 +35,8 @@ final class World {
 
     init(
         path: String? = nil, identity other: FleetIdentity? = nil, store given: FleetStore? = nil,
-        noted: StorePosition? = nil, isRestoring: Bool = false, disregarded: Set<DeviceID> = []
+        noted: StorePosition? = nil, isRestoring: Bool = false, disregarded: Set<DeviceID> = [],
+        eventLife: Int64? = nil, batches: ControllerCore.Batches = .init()
     ) throws {
         rootKey = try SigningKey()
         if let other {
@@ -48,7 +49,7 @@ final class World {
         store = try given ?? path.map { try FleetStore(path: $0) } ?? FleetStore()
         core = try ControllerCore(
             store: store, identity: identity, noted: noted, isRestoring: isRestoring,
-            disregarded: disregarded, startedAt: Self.start)
+            disregarded: disregarded, startedAt: Self.start, eventLife: eventLife, batches: batches)
     }
 
     /// Of which the first key signs, and all are trusted.

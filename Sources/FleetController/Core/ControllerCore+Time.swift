@@ -57,6 +57,7 @@ extension ControllerCore {
                 serving.lastHeartbeat = turn.now
                 try beat(&turn)
                 say(serving.barrier, &turn)
+                if schedule.hasOldEvents { try dropOldEvents(&turn) }
             }
             if serving.silence > patience { return giveUp(&turn) }
             try greet(&serving, &turn)
@@ -183,10 +184,11 @@ extension ControllerCore {
 
     private mutating func keepHouse(_ turn: inout Turn) throws {
         let isServing = phase.serving != nil
+        // Not by a clock that somebody has just set to another year.
+        let isEven = schedule.isEven(for: Self.evenTime, at: turn.now)
         let forgotten = try store.transaction { transaction in
             try transaction.dropUnused(at: turn.now)
-            // Not by a clock that somebody has just set to another year.
-            guard schedule.isEven(for: Self.evenTime, at: turn.now) else { return [] as [Address] }
+            guard isEven else { return [] as [Address] }
             try transaction.dropResponses(before: turn.now.advanced(bySeconds: -Self.answerLife))
             // With its topic: left there alone, a tombstone is found at the next connection, and issued anew.
             guard isServing else { return [] as [Address] }
@@ -195,5 +197,14 @@ extension ControllerCore {
             return old
         }
         for address in forgotten { turn.publish(identity.topic(address), [], retain: true) }
+        if isEven { try dropOldEvents(&turn) }
+    }
+
+    private mutating func dropOldEvents(_ turn: inout Turn) throws {
+        guard let eventLife else { return }
+        let limit = turn.now.advanced(bySeconds: -eventLife)
+        let count = try store.transaction { try $0.dropEvents(before: limit, atMost: batches.oldEvents) }
+        schedule.hasOldEvents = count == batches.oldEvents
+        if count > 0 { turn.log(.info, "dropped old events", ["before": "\(limit)", "events": "\(count)"]) }
     }
 }

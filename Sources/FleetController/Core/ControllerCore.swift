@@ -37,6 +37,8 @@ package struct ControllerCore: ~Copyable {
     var patience = ControllerCore.firstPatience
     /// For how many seconds it is remembered that a document is gone.
     let tombstoneLife: Int64
+    /// For how many seconds events are kept; for ever if nil.
+    let eventLife: Int64?
     let batches: Batches
     /// In seconds: by so much the times may run ahead after each restart, and the store is written to once in so many.
     private static let reservedAhead: Int64 = 1
@@ -51,6 +53,8 @@ package struct ControllerCore: ~Copyable {
         package var echoes = 500
         /// Documents read in one transaction, where all are looked at.
         package var documents = 500
+        /// Events that are dropped for their age in one turn.
+        package var oldEvents = 10_000
 
         package init() {}
     }
@@ -88,12 +92,14 @@ package struct ControllerCore: ~Copyable {
     ///   - noted: The last ``Effect/note(_:)`` of earlier runs.
     ///   - enrolments: What the home has given out: it decides whether a device that the store has as removed is.
     ///   - disregarded: Devices whose word that they know of what the store does not counts for nothing.
+    ///   - tombstoneLife: For how many seconds it is remembered that a document is gone.
+    ///   - eventLife: For how many seconds events are kept, but those of destroyed keys, which stay; for ever if nil.
     /// - Throws: ``FleetControllerError`` when the store is another fleet's, or was put back from a copy and `isRestoring`
     ///   does not say so.
     package init(
         store: FleetStore, identity: FleetIdentity, noted: StorePosition? = nil,
         enrolments: [DeviceID: Int64] = [:], isRestoring: Bool, disregarded: Set<DeviceID> = [], startedAt: Timestamp,
-        tombstoneLife: Int64 = 91 * 86_400, batches: Batches = Batches()
+        tombstoneLife: Int64 = 91 * 86_400, eventLife: Int64? = nil, batches: Batches = Batches()
     ) throws {
         let (position, signedTime) = try store.transaction { transaction in
             try transaction.adopt(identity.fleet)
@@ -118,6 +124,7 @@ package struct ControllerCore: ~Copyable {
         self.disregarded = disregarded
         self.startedAt = startedAt
         self.tombstoneLife = tombstoneLife
+        self.eventLife = eventLife
         self.batches = batches
     }
 

@@ -3,6 +3,8 @@ import FleetProtocol
 /// What is due without anything happening.
 struct Schedule {
     private(set) var lastHousekeeping: Timestamp?
+    /// Of the events that are to be dropped for their age some are left: they go with the next heartbeats.
+    var hasOldEvents = false
     /// Since when the clock has gone evenly, as far as this run has seen.
     private var evenSince: Timestamp?
     var lastEnrolments: Timestamp?

@@ -22,7 +22,8 @@ actor ControllerEngine {
 
     /// - Parameter lock: Says whether there has been a database already, and how far it had come.
     init(
-        home: FleetHome, lock: HomeLock, isRestoring: Bool, disregarded: Set<DeviceID>, outbox: Outbox
+        home: FleetHome, lock: HomeLock, isRestoring: Bool, disregarded: Set<DeviceID>, eventLife: Int64?,
+        outbox: Outbox
     ) throws {
         self.home = home
         self.outbox = outbox
@@ -39,7 +40,7 @@ actor ControllerEngine {
             store: store, identity: identity,
             noted: lock.databasePosition.flatMap { StorePosition($0) },
             enrolments: (try? Self.enrolments(home)) ?? [:], isRestoring: isRestoring,
-            disregarded: disregarded, startedAt: startedAt)
+            disregarded: disregarded, startedAt: startedAt, eventLife: eventLife)
     }
 
     func connected(number: Int) {

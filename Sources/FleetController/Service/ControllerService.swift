@@ -12,20 +12,23 @@ package struct ControllerService: Service {
     private let home: FleetHome
     private let isRestoring: Bool
     private let disregarded: Set<DeviceID>
+    private let eventLife: Int64?
     private let metricsAddress: MetricsAddress?
     private let logger: Logger
 
     /// - Parameters:
     ///   - isRestoring: Whether the database was put back from a backup: the first connection begins a new epoch.
     ///   - disregarded: Devices whose word that the database was put back counts for nothing.
+    ///   - eventLife: For how many seconds events are kept, but those of destroyed keys, which stay; for ever if nil.
     ///   - metricsAddress: Where to tell Prometheus the controller's figures; nowhere if nil.
     package init(
-        home: FleetHome, isRestoring: Bool = false, disregarded: Set<DeviceID> = [],
+        home: FleetHome, isRestoring: Bool = false, disregarded: Set<DeviceID> = [], eventLife: Int64? = nil,
         metricsAddress: MetricsAddress? = nil, logger: Logger
     ) {
         self.home = home
         self.isRestoring = isRestoring
         self.disregarded = disregarded
+        self.eventLife = eventLife
         self.metricsAddress = metricsAddress
         self.logger = logger
     }
@@ -35,7 +38,8 @@ package struct ControllerService: Service {
         defer { withExtendedLifetime(lock) {} }
         let outbox = Outbox()
         let engine = try ControllerEngine(
-            home: home, lock: lock, isRestoring: isRestoring, disregarded: disregarded, outbox: outbox)
+            home: home, lock: lock, isRestoring: isRestoring, disregarded: disregarded, eventLife: eventLife,
+            outbox: outbox)
         lock.noteDatabase(at: lock.databasePosition)
         let metrics = try await metricsServer(engine)
         let loop = try EventLoop(name: "controller", gathering: .milliseconds(3))

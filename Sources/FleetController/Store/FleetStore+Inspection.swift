@@ -116,6 +116,8 @@ extension FleetStore {
         package let isOffline: Bool
         /// A copy of its disk was heard in this incarnation, or an older state of it.
         package let isCopied: Bool
+        /// Names the disk that it last spoke of.
+        package let disk: Int64?
     }
 
     package func device(_ name: DeviceID) throws -> KnownDevice? {
@@ -123,7 +125,8 @@ extension FleetStore {
             try $0.device(name).map {
                 KnownDevice(
                     incarnation: $0.incarnation, boot: $0.boot, enrolled: $0.enrolled, warning: $0.warning,
-                    agent: $0.agent, since: $0.since, isOffline: $0.isOffline, isCopied: $0.isCopied)
+                    agent: $0.agent, since: $0.since, isOffline: $0.isOffline, isCopied: $0.isCopied,
+                    disk: $0.disk)
             }
         }
     }
@@ -132,6 +135,26 @@ extension FleetStore {
     /// came back.
     package func leftKeys(of device: DeviceID) throws -> [AppID] {
         try transaction { Set(try $0.keysInDoubt(of: device) + $0.keysOnCopies(of: device)).sorted() }
+    }
+
+    /// An app's keys that a device had when it was removed as that incarnation.
+    package struct RemovedKeys: Hashable, Sendable {
+        package let app: AppID
+        package let device: DeviceID
+        package let incarnation: Int64
+    }
+
+    /// Those of which nobody knows whether they are gone, with the disks on which they may be; one that nobody can name is -1.
+    package func keysOfRemoved() throws -> [RemovedKeys: Set<Int64>] {
+        try transaction { transaction in
+            try transaction.rows(
+                "SELECT app, device, incarnation, disk FROM left_keys WHERE removed_groups IS NOT NULL"
+            ).reduce(into: [:]) { keys, row in
+                let place = RemovedKeys(
+                    app: AppID(unchecked: row[0]), device: DeviceID(unchecked: row[1]), incarnation: row[2])
+                keys[place, default: []].insert(row[3])
+            }
+        }
     }
 
     package func groups(of device: DeviceID) throws -> [GroupID] { try transaction { try $0.groups(of: device) } }

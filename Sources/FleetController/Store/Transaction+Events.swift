@@ -88,6 +88,20 @@ extension FleetStore.Transaction {
         }
     }
 
+    /// Drops the oldest events that were stored before `time`; answers how many. They are not stored again when they come once
+    /// more. What tells of destroyed keys is never dropped, nor what waits behind a hole.
+    func dropEvents(before time: Timestamp, atMost limit: Int) throws -> Int {
+        try run(
+            """
+            DELETE FROM events WHERE (device, incarnation, boot, number) IN (
+                SELECT device, incarnation, boot, number FROM events INDEXED BY events_by_time
+                JOIN marks USING (device, incarnation, boot)
+                WHERE stored_at < ? AND kind != ? AND number <= through ORDER BY stored_at LIMIT ?
+            )
+            """, [time.milliseconds, EventKind.wiped.rawValue, limit])
+        return database.changesCount
+    }
+
     /// Through which number the events of a boot are stored; nil when none of it is known.
     func through(_ device: DeviceRow, incarnation: Int64, boot: Int64) throws -> Int64? {
         try number(

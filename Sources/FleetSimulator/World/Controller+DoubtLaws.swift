@@ -28,6 +28,22 @@ extension Controller {
         desired.keysOfRemoved[device] = keys
     }
 
+    /// The keys of removed devices that are in doubt, before something happens.
+    func removedKeys() -> [FleetStore.RemovedKeys: Set<Int64>] {
+        desired.keysOfRemoved.isEmpty ? [:] : (try? store.keysOfRemoved()) ?? [:]
+    }
+
+    /// Nothing that is heard ends the doubt about keys of a device that was removed, also not of one that has its name now, but
+    /// what comes from the disk that they were on.
+    func checkKeysOfRemoved(since before: [FleetStore.RemovedKeys: Set<Int64>]) {
+        guard !before.isEmpty, let now = try? store.keysOfRemoved() else { return }
+        for (keys, disks) in before where now[keys] == nil {
+            guard let known = try? store.device(keys.device), let disk = known.disk, disks.contains(disk) else {
+                return world.fail(.erased, "\(keys) are told of no more, and may be on the disks \(disks.sorted())")
+            }
+        }
+    }
+
     /// By which change each layer that retires an app does so.
     func retirements(of app: AppID) throws -> [Layer: Revision] {
         let retired = Set(

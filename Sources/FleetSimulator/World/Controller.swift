@@ -271,6 +271,7 @@ final class Controller: BusClient {
         let (strangers, standing) = (strangers(before: event), standing(before: event))
         let enrolled = enrolledDevices(before: event)
         let newer = newerWord(in: event)
+        let keysBefore = removedKeys()
         let isFull = roomLeft != nil
         noteRivals(in: event, isFull: isFull)
         if !isFull { noteRetirements(in: event) }
@@ -316,6 +317,7 @@ final class Controller: BusClient {
         if let newer, !isFull, !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
             world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")
         }
+        checkKeysOfRemoved(since: keysBefore)
         checkEnded(effects)
         checkAnswers(effects, strangers, standing)
         checkRivals(effects)

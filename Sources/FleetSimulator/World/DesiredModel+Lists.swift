@@ -107,6 +107,11 @@ extension DesiredModel {
             }
             if !isTold { return "history does not tell that \(device) was removed" }
         }
+        if request.app == nil, request.layer == nil {
+            let told = rows.map { DesiredModel.Reason(user: $0["by"]?.stringValue ?? "", why: $0["why"]?.stringValue) }
+            let missing = groupChanges.subtracting(told)
+            if !missing.isEmpty { return "history leaves out changes of groups by \(missing)" }
+        }
         if case .group(let group)? = request.layer, request.app == nil, let problem = problem(in: rows, of: group) {
             return problem
         }

@@ -16,6 +16,12 @@ struct DesiredModel {
         let why: String?
     }
 
+    /// By whom something was changed, and why.
+    struct Reason: Hashable {
+        let user: String
+        let why: String?
+    }
+
     /// The live documents of apps, and their values as JSON.
     var values: [Address: String] = [:]
     private(set) var groups: [GroupID: Group] = [:]
@@ -23,6 +29,8 @@ struct DesiredModel {
     private(set) var newest: [Address: Int64] = [:]
     /// The documents of apps that operators were answered to have changed, by revision.
     private(set) var changes: [Int64: Change] = [:]
+    /// Changes of groups that were done and changed something, as their history is to tell.
+    private(set) var groupChanges: Set<Reason> = []
     /// Through which incarnation each device was taken out.
     private(set) var removed: [DeviceID: Int64] = [:]
     /// What is known of the keys of each when it was taken out last.
@@ -69,6 +77,7 @@ struct DesiredModel {
             case .groupSet:
                 let request = try GroupRequest(json: body, limit: Request.maximumSize)
                 set(request)
+                if groups[request.group] != before.groups[request.group] { note(request, of: user) }
                 let isLeft = !before.members(of: request.group).isSubset(of: members(of: request.group))
                 let come = members(of: request.group).subtracting(before.members(of: request.group))
                 let absent = Set(request.remove).subtracting(before.members(of: request.group))
@@ -82,7 +91,9 @@ struct DesiredModel {
                         + (isLeft ? [before.warnings(ofLeaving: .group(request.group))] : []),
                     strangers.among(come), ended: isLeft ? before.live(on: .group(request.group)) : [])
             case .groupDelete:
-                let group = try GroupRequest(json: body, limit: Request.maximumSize).group
+                let request = try GroupRequest(json: body, limit: Request.maximumSize)
+                let group = request.group
+                note(request, of: user)
                 guard groups.removeValue(forKey: group) != nil else { return "\(group) was deleted, and was not there" }
                 forget(.group(group))
                 let ended = before.values.keys.filter { values[$0] == nil }
@@ -226,6 +237,10 @@ struct DesiredModel {
         if let devices = request.devices { group.members = Set(devices) }
         group.members = group.members.union(request.add).subtracting(request.remove)
         groups[request.group] = group
+    }
+
+    private mutating func note(_ request: GroupRequest, of user: User) {
+        groupChanges.insert(Reason(user: user.text, why: request.why))
     }
 
     private mutating func forget(_ layer: Layer) {
