@@ -193,13 +193,15 @@ extension Controller {
                         .answered, "\(request.verb.rawValue) is answered \(failure.code.rawValue), and that is not kept"
                     )
                 }
+                let before = desired
                 let problem = try desired.answered(
                     response, to: request.verb, request.body, of: request.user, strangers: strangers)
                 if let problem { world.fail(.answered, problem) }
                 let isKept = if case .failure(let failure) = response.result { Self.isKept(failure.code) } else { true }
                 if request.verb.isChange, isKept, keptSince[name] == nil { keptSince[name] = world.now }
-                if !isDone, request.verb == .deviceRemove, case .success = response.result {
-                    try noteKeys(of: request, standing?.keys)
+                if !isDone, case .success = response.result {
+                    if let standing { try checkOrder(ofGroup: request, standing, since: before) }
+                    if request.verb == .deviceRemove { try noteKeys(of: request, standing?.keys) }
                 }
             } catch {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")

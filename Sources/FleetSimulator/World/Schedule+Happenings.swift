@@ -95,6 +95,47 @@ extension Schedule {
         }
     }
 
+    /// In some a change goes back and forth, in one moment or soon: what a document says, or who is in a group; or a device is
+    /// taken out of the fleet and enrolled.
+    mutating func addBounces(_ theme: Theme?) {
+        var bounces = SplitMix64(seed: seed ^ 0xB0C5)
+        let isLikely = theme.map { ![.restore, .trust, .disks, .losses].contains($0) } ?? false
+        guard bounces.chance(isLikely ? 30 : 5) else { return }
+        let isOfMembers = theme == .members || theme == .registry || bounces.chance(10)
+        for _ in 0...bounces.below(2) {
+            let actions = isOfMembers && bounces.chance(60) ? moves(&bounces) : changes(&bounces, theme)
+            var at = steps[bounces.below(steps.count)].at
+            let longest = [30, 2_000, 60_000][bounces.below(3)]
+            for index in 0..<3 + bounces.below(3) {
+                steps.insert(Step(at, actions[index % actions.count]), inOrderOf: \.at)
+                at += bounces.milliseconds(0...longest)
+            }
+        }
+    }
+
+    private func moves(_ random: inout SplitMix64) -> [Action] {
+        let device = random.below(devices)
+        return [.remove(device), .enroll(device, isNew: random.chance(40))]
+    }
+
+    private func changes(_ random: inout SplitMix64, _ theme: Theme?) -> [Action] {
+        let group = random.below(Self.groups)
+        if random.chance(35) {
+            let all = 1 << devices
+            return [all - 1, random.below(all)].map { members in
+                .request(0, .group(group, priority: Int64(random.below(2)), members: members))
+            }
+        }
+        let app = random.below(apps)
+        let place = [.all, .device(random.below(devices)), Place.group(group)][random.below(3)]
+        let mixture = Mixture(seed: seed, theme: theme)
+        let aspect = mixture.aspect(&random)
+        let variants = [mixture.variant(of: aspect, &random), mixture.variant(of: aspect, &random)]
+        return variants.map {
+            .request(0, .apply(app: app, place, aspect: aspect, variant: $0, isBased: false))
+        }
+    }
+
     /// People copy and paste at all devices, all the time, in some worlds.
     mutating func addPeople(_ theme: Theme?) {
         var people = SplitMix64(seed: seed ^ 0xC0B1)

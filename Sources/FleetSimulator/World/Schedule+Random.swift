@@ -33,6 +33,7 @@ extension Schedule {
         addWrongLists()
         addLockOut()
         addDoubt(theme)
+        addBounces(theme)
     }
 }
 

@@ -18,10 +18,10 @@ extension World {
             checkHeartbeats()
             controller.checkBases()
             controller.checkDesired()
-            let latest = try store.latest()
-            if controller.noted?.latest != latest {
-                let noted = controller.noted.map { "\($0.latest)" } ?? "nothing"
-                fail(.restored, "the store is at revision \(latest), and the home has noted \(noted)")
+            let position = try store.position()
+            if controller.noted != position {
+                let noted = controller.noted.map { "\($0)" } ?? "nothing"
+                fail(.restored, "the store is at \(position), and the home has noted \(noted)")
             }
             try controller.checkLists(statuses, online)
             try controller.checkMetrics()
