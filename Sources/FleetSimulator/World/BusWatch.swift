@@ -16,6 +16,8 @@ struct BusWatch {
     private var memberships = 0
     /// More than once in this moment: a group may have been left, and come to again.
     private(set) var isRegrouped = false
+    /// A membership came that the device could not verify yet: when it can, it looks at its groups anew.
+    private var isMembershipUnread = false
     private var greeting = Greeting()
     /// What the core trusted when it looked last.
     private var trustBefore: TrustDocument?
@@ -39,6 +41,7 @@ struct BusWatch {
         fetched = []
         askedGroups = [:]
         shownGroups = []
+        isMembershipUnread = false
         greeting = Greeting()
     }
 
@@ -87,7 +90,11 @@ struct BusWatch {
             isPastFirst = true
             fetched.formUnion(asked.removeValue(forKey: marker.counter) ?? [])
             shownGroups.formUnion(askedGroups.removeValue(forKey: marker.counter) ?? [])
-        case .membership?: memberships += 1
+        case .membership?:
+            memberships += 1
+            if let trustBefore, let signed = try? SignedDocument(wire: payload), trustBefore.key(signed.keyID) == nil {
+                isMembershipUnread = true
+            }
         case .trust?:
             guard let signed = try? SignedDocument(wire: payload),
                 let trust = try? TrustDocument(json: signed.payload, limit: SignedDocument.maximumSize)
@@ -137,11 +144,13 @@ struct BusWatch {
         askedGroups = askedGroups.mapValues { $0.subtracting(groups) }
     }
 
-    /// At the end of this moment.
-    func isStillCertain(_ app: AppID) -> Bool {
+    private func isShown(_ app: AppID) -> Bool {
         greeting.isGreeted && fetched.contains(app) && wantedGroups.isSubset(of: shownGroups)
     }
 
+    /// At the end of this moment.
+    func isStillCertain(_ app: AppID) -> Bool { isShown(app) && !isMembershipUnread }
+
     /// At some time in this moment, as far as can be seen.
-    func isCertain(_ app: AppID) -> Bool { isStillCertain(app) || before.contains(app) }
+    func isCertain(_ app: AppID) -> Bool { isShown(app) || before.contains(app) }
 }

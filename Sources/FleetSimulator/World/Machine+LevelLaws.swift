@@ -249,6 +249,13 @@ extension Watch {
             }
         }
 
+        /// Whether any level that came at an address before that revision is for a time.
+        func mayExpire(before revision: Int64, at address: Address?) -> Bool {
+            address.flatMap { seen[$0] }?.values.contains { document in
+                document.revision < revision && (document.wish.duration != nil || document.wish.notAfter != nil)
+            } ?? false
+        }
+
         func isTyped(_ level: LogLevel, for app: AppID) -> Bool {
             typed.contains { key in
                 guard key.app == app, let document = documents[key.address] else { return false }
