@@ -84,6 +84,7 @@ final class Controller: BusClient {
     var based: [(address: Address, from: Int64, to: Int64)] = []
     /// How often the root key has renewed the trust document.
     private(set) var renewals = 0
+    private(set) var trustRenewedAt: Int64 = .min
     /// What the messages of this connection say of the devices, as somebody beside the controller reads them.
     var watch = PresenceWatch()
     /// What a deliberate fault lets it say once on a connection.
@@ -242,6 +243,7 @@ final class Controller: BusClient {
         let last = world.fleet.identities.count - 1
         guard renewals < last else { return }
         renewals = min(last, renewals + (world.noise.chance(40) ? 2 : 1))
+        trustRenewedAt = world.now
         downFor = 100
         if isUp { crash() }
     }
