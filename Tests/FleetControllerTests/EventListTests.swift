@@ -145,6 +145,21 @@ struct EventListTests {
         #expect(try numbers(world) == [])
     }
 
+    @Test("those that are left of many old events go by the time of before, also when the clock is set meanwhile")
+    func manyOldAndSetClock() throws {
+        var batches = ControllerCore.Batches()
+        batches.oldEvents = 2
+        let world = try World(eventLife: 86_400, batches: batches)
+        world.connect()
+        for number in 1...5 as ClosedRange<Int64> { world.event(till, mail, number: number) }
+        for _ in 1...24 { world.pass(seconds: 3_600) }
+        for number in 6...9 as ClosedRange<Int64> { world.event(till, mail, number: number) }
+        world.pass(seconds: 3_600)
+        world.pass(seconds: 75 * 365 * 86_400)
+        for _ in 1...5 { world.pass(seconds: 60) }
+        #expect(try numbers(world) == ["till-1/9", "till-1/8", "till-1/7", "till-1/6"])
+    }
+
     @Test("by a clock that has just been set no event is dropped")
     func setClock() throws {
         let world = try World(eventLife: 86_400)

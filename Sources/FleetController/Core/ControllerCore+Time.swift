@@ -57,7 +57,7 @@ extension ControllerCore {
                 serving.lastHeartbeat = turn.now
                 try beat(&turn)
                 say(serving.barrier, &turn)
-                if schedule.hasOldEvents { try dropOldEvents(&turn) }
+                if let time = schedule.oldEventsBefore { try dropEvents(before: time, &turn) }
             }
             if serving.silence > patience { return giveUp(&turn) }
             try greet(&serving, &turn)
@@ -197,14 +197,12 @@ extension ControllerCore {
             return old
         }
         for address in forgotten { turn.publish(identity.topic(address), [], retain: true) }
-        if isEven { try dropOldEvents(&turn) }
+        if isEven, let eventLife { try dropEvents(before: turn.now.advanced(bySeconds: -eventLife), &turn) }
     }
 
-    private mutating func dropOldEvents(_ turn: inout Turn) throws {
-        guard let eventLife else { return }
-        let limit = turn.now.advanced(bySeconds: -eventLife)
-        let count = try store.transaction { try $0.dropEvents(before: limit, atMost: batches.oldEvents) }
-        schedule.hasOldEvents = count == batches.oldEvents
-        if count > 0 { turn.log(.info, "dropped old events", ["before": "\(limit)", "events": "\(count)"]) }
+    private mutating func dropEvents(before time: Timestamp, _ turn: inout Turn) throws {
+        let count = try store.transaction { try $0.dropEvents(before: time, atMost: batches.oldEvents) }
+        schedule.oldEventsBefore = count == batches.oldEvents ? time : nil
+        if count > 0 { turn.log(.info, "dropped old events", ["before": "\(time)", "events": "\(count)"]) }
     }
 }

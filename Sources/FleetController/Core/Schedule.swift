@@ -3,8 +3,9 @@ import FleetProtocol
 /// What is due without anything happening.
 struct Schedule {
     private(set) var lastHousekeeping: Timestamp?
-    /// Of the events that are to be dropped for their age some are left: they go with the next heartbeats.
-    var hasOldEvents = false
+    /// Of the events that were stored before that some are left to be dropped, with the next heartbeats: by the time of the
+    /// housekeeping, whatever is done to the clock since.
+    var oldEventsBefore: Timestamp?
     /// Since when the clock has gone evenly, as far as this run has seen.
     private var evenSince: Timestamp?
     var lastEnrolments: Timestamp?
