@@ -375,23 +375,6 @@ extension Machine {
         }
     }
 
-    /// A level that was for a time gives way without anybody, to what was there before or the default; and who types a code
-    /// has it from somebody who has confirmed the level.
-    private func isOwnLevel(_ now: PolicyRecord, was: PolicyRecord, of app: AppID) -> Bool {
-        guard case .logLevel(let level) = now.value else { return false }
-        if level <= .status || watch.codesTyped.contains(app) { return true }
-        // What was said there before goes on while its successor waits, and ends as it would have.
-        if [.awaitingCode, .pending].contains(now.attempt.outcome), was.source == now.source,
-            was.received == now.received
-        {
-            return watch.wishes.mayExpire(before: now.received, at: now.source)
-        }
-        guard now.attempt.outcome == .expired else { return false }
-        // Where that is so for longer, one below it has ended, or nothing has.
-        let isNew = was.attempt.outcome != .expired || was.source != now.source || was.received != now.received
-        return isNew || watch.wishes.mayExpire(for: app, besides: now.source)
-    }
-
     /// What a device decides without anybody: out of contact.
     private func isOwn(_ value: PolicyValue) -> Bool {
         if case .auth(let state, _) = value { state != .authorized } else { false }
