@@ -422,6 +422,7 @@ struct PasscodeTests {
         #expect(device.core.state.passcode.wrong == 0)
         #expect(try device.ask(.enter("2468")) == nil)
         try device.ask(mail) { $0.passcode?.isRequired = false }
+        #expect(try device.ask(.lock) == PasscodeResult(.notAsked), "there is nothing to lock")
         try device.handle(.passcodeChecked(try #require(device.check), .right(new: nil)))
         #expect(device.frames.last == .passcodeResult(PasscodeResult(.notAsked)))
         #expect(try device.store.load().passcode == PasscodeRecord())

@@ -65,7 +65,7 @@ extension DeviceCore {
             passcodeEntry.strength = nil
             passcodeEntry.isLockedSince = true
             settle(state.apps.keys, at: now)
-            answer(link, PasscodeResult(.done))
+            answer(link, PasscodeResult(requirements.isEmpty ? .notAsked : .done))
         case .enter(let text):
             guard state.passcode.hash != nil else {
                 return answer(link, PasscodeResult(requirements.isEmpty ? .notAsked : .notSet))
