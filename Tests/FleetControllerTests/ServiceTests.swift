@@ -150,17 +150,22 @@ struct ServiceTests {
     func program() async throws {
         try await withFixture { fixture in
             let fleet = try await Fleet(fixture)
+            _ = try await fleet.device(till)
             let arguments = ["run", "--home", fleet.home.path]
             let program = try productsFolder().appendingPathComponent("fleet-controller")
             let first = try await ManagedProcess.start(program, arguments, in: fixture.temporaryFolder())
             let ask = try await Asker(fleet)
             let answer = try await ask(.apply, Self.change)
             await first.killNow()
-            let second = try await ManagedProcess.start(program, arguments, in: fixture.temporaryFolder())
+            let second = try await ManagedProcess.start(
+                program, arguments + ["--disregard", "nobody", "--disregard", till.text], in: fixture.temporaryFolder())
             let policies = try await ask(.policies, "{}")["policies"]?.arrayValue ?? []
             #expect(policies.first?["revision"] == answer["results"]?.arrayValue?.first?["revision"])
             #expect(await second.terminate() == 0)
-            #expect(await second.allErrors().contains("repaired"))
+            let errors = await second.allErrors()
+            #expect(errors.contains("repaired"))
+            #expect(errors.contains("not enrolled") && errors.contains("device=nobody"))
+            #expect(!errors.contains("device=\(till)"))
         }
     }
 }

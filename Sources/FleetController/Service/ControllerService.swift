@@ -46,6 +46,11 @@ package struct ControllerService: Service {
         let client = try MQTTClient(options(engine.will), on: loop)
         logger.info(
             "started", metadata: ["home": "\(home.path)", "fleet": "\(home.context.fleet)", "broker": "\(broker)"])
+        if let enrolled = try? Set(home.devices().map(\.device)) {
+            for device in disregarded.subtracting(enrolled).sorted() {
+                logger.warning("a device that is to be disregarded is not enrolled", metadata: ["device": "\(device)"])
+            }
+        }
         if home.context.guardLibrary == nil {
             logger.notice("the broker has no guard; `fleetctl broker configure` gives it one")
         }
