@@ -116,11 +116,17 @@ let package = Package(
 
         // Sizing and proof
         .target(
+            name: "FleetWorld",
+            dependencies: [
+                "AppConnect", "BrokerGuard", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome",
+                "FleetProtocol", "Mosquitto",
+            ],
+            swiftSettings: settings),
+        .target(
             name: "FleetSimulator",
             dependencies: [
                 "AppConnect", "BrokerGuard", "DeviceAgent", "FleetCommands", "FleetController", "FleetHome",
-                "FleetProtocol",
-                "Mosquitto", .argumentParser, .grdb, .logging,
+                "FleetProtocol", "FleetWorld", "Mosquitto", .argumentParser, .grdb, .logging,
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -156,11 +162,12 @@ let package = Package(
                 "FleetCommands", "FleetHome", "FleetProtocol", "Mosquitto", "TestSupport", .argumentParser,
             ],
             swiftSettings: settings),
+        .testTarget(name: "FleetWorldTests", dependencies: ["FleetWorld", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "FleetSimulatorTests",
             dependencies: [
                 "DeviceAgent", "FleetCommands", "FleetController", "FleetHome", "FleetProtocol", "FleetSimulator",
-                "Mosquitto", "TestSupport",
+                "FleetWorld", "Mosquitto", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

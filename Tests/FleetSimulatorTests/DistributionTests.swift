@@ -1,3 +1,4 @@
+import FleetWorld
 import Foundation
 import Testing
 

@@ -2,6 +2,7 @@ import DeviceAgent
 import FleetCommands
 import FleetHome
 import FleetProtocol
+import FleetWorld
 import Foundation
 import Mosquitto
 import TestSupport

@@ -1,5 +1,6 @@
 import DeviceAgent
 import FleetProtocol
+import FleetWorld
 
 /// One device's core in the middle of its work: connected, greeted, with apps that answer at once. Each change is a
 /// document for one app, its delivery, the app's answer and the status. Signatures are not checked: their time is known.

@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 import Mosquitto
 
 /// Publisher and collector of a floor, on a thread of their own beside the process of its clients.

@@ -1,5 +1,6 @@
 import BrokerGuard
 import FleetProtocol
+import FleetWorld
 
 /// A guard that knows a fleet's keys and a device's group, and what it is asked most.
 final class GuardSample {

@@ -1,6 +1,7 @@
 import DeviceAgent
 import FleetHome
 import FleetProtocol
+import FleetWorld
 import Mosquitto
 import Synchronization
 

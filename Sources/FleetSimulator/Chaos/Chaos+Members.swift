@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 
 /// Devices that are enrolled again, or taken out of the fleet and enrolled again later.
 extension Chaos {

@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 import Foundation
 
 /// Those who change everything meanwhile, and the apps that try what they may not.

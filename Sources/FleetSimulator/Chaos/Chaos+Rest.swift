@@ -1,6 +1,7 @@
 import FleetController
 import FleetHome
 import FleetProtocol
+import FleetWorld
 import Foundation
 import Glibc
 

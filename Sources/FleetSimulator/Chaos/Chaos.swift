@@ -1,5 +1,6 @@
 import FleetHome
 import FleetProtocol
+import FleetWorld
 import Foundation
 import Glibc
 

@@ -1,5 +1,6 @@
 import FleetController
 import FleetProtocol
+import FleetWorld
 
 /// The events and log-level changes that the controller has stored, next to what the apps printed.
 struct ChaosEvents {

@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 
 /// A promise of the design that real processes have broken.
 struct ChaosFinding: Hashable, Sendable {

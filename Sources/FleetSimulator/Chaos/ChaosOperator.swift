@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 
 /// Somebody who changes policy without end. What is asked is decided by the seed; groups have one operator each, so that
 /// the order of their changes is known.

@@ -1,5 +1,6 @@
 import DeviceAgent
 import FleetProtocol
+import FleetWorld
 import Foundation
 import Glibc
 

@@ -1,3 +1,5 @@
+import FleetWorld
+
 /// What goes wrong, when and for whom: all of it decided by one seed.
 package struct ChaosPlan: Hashable, Sendable {
     /// A process of the fleet.

@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 
 /// What one app on one device must have.
 extension ChaosSnapshot {

@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetWorld
 
 /// What fleetctl and the apps say at one moment, when everything should be at rest.
 struct ChaosSnapshot {

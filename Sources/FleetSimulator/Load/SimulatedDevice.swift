@@ -1,5 +1,6 @@
 import DeviceAgent
 import FleetProtocol
+import FleetWorld
 import Mosquitto
 
 /// A device of a load: the real core, the real client, and apps in the same moment. It belongs to its ``LoadLoop``.

@@ -1,4 +1,4 @@
-import FleetSimulator
+import FleetWorld
 import Testing
 
 @Suite("The laws bite")

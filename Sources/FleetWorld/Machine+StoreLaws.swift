@@ -100,6 +100,7 @@ extension Machine {
         let revision = document.revision
         watch.heard(revision)
         watch.wishes.note(document, at: address)
+        watch.lists[address, default: [:]][revision.number] = document.listsOfAuthorizedApps
         watch.levelTimes.receive(document.change, at: address, running: runningTime)
         checkForward(revision, at: address)
         if revision < enrollment.floors[address] ?? .zero || revision.epoch < enrollment.epoch, !wasPutBack {

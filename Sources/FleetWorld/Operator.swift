@@ -104,7 +104,7 @@ final class Operator: BusClient {
         for effect in effects {
             switch effect {
             case .send: send(asked)
-            case .wake(let time): wake(asked, at: time.nanoseconds / 1_000_000)
+            case .wake(let time): wake(asked, at: time.milliseconds)
             case .finish(let outcome):
                 waiting.removeAll { $0.id == id }
                 finish(asked, outcome)
@@ -300,4 +300,8 @@ final class Operator: BusClient {
         }
         retry()
     }
+}
+
+extension Duration {
+    fileprivate var milliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
 }

@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 
 /// How often each transition of the parts was visited: a law says nothing about what never happens.
 package final class Coverage {
@@ -55,7 +55,7 @@ package final class Coverage {
     package var unvisited: [String] { Self.expected.filter { counts[$0] == nil }.map(\.description) }
 
     /// Of these, what that many schedules do not miss by chance.
-    func missed(by schedules: Int) -> [String] {
+    package func missed(by schedules: Int) -> [String] {
         let isLong = schedules >= 100_000
         return Self.expected.filter { counts[$0] == nil && (isLong || !Self.rare.contains($0)) }.map(\.description)
     }
@@ -68,7 +68,7 @@ package final class Coverage {
             + unvisited.map { "not visited: \($0)" }
     }
 
-    var jsonValue: JSONValue {
+    package var jsonValue: JSONValue {
         .object([
             "visited": .array(
                 counts.sorted { $0.key < $1.key }.map {

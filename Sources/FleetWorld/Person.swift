@@ -16,6 +16,8 @@ struct Person {
     /// What they hold the passcode to be: several where nobody has told them whether a new one was taken.
     private var known: [String] = []
     private var number = 0
+    /// They hardly ever know it.
+    private let isForgetful: Bool
 
     /// A passcode that all policies take has as many characters, digits and letters among them; one that some take as few.
     static let longPasscode: Int64 = 8
@@ -30,6 +32,8 @@ struct Person {
         chance = SplitMix64(seed: seed)
         codes = SplitMix64(seed: seed ^ 0xC0DE)
         entersCodes = codes.chance(60)
+        var memory = SplitMix64(seed: seed ^ 0xF0E6E7)
+        isForgetful = memory.chance(15)
     }
 
     /// What the agent keeps of a passcode, in place of a hash that takes its time.
@@ -46,8 +50,8 @@ struct Person {
                 ? .enter("guess") : .set(new: chance.chance(15) ? "12" : newPasscode(), current: nil)
         }
         switch chance.below(100) {
-        case 0..<60: return .enter(passcode)
-        case 60..<78: return .enter("wrong")
+        case 0..<(isForgetful ? 10 : 60): return .enter(passcode)
+        case 0..<78: return .enter("wrong")
         case 78..<84: return .set(new: newPasscode(), current: passcode)
         case 84..<88: return .set(new: newPasscode(), current: "wrong")
         case 88..<90: return .set(new: newPasscode(), current: nil)
@@ -72,6 +76,7 @@ struct Person {
         switch (request, result.kind) {
         case (.enter(let text), .done): known = [text]
         case (.set(let new, _), .done): known = [new]
+        case (.lock, _): break
         case (_, .notSet), (_, .notAsked): known = []
         case (.enter(let text), .wrong), (.set(_, let text?), .wrong):
             if known.count > 1 { known.removeAll { $0 == text } }

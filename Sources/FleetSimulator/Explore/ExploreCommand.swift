@@ -1,5 +1,6 @@
 import ArgumentParser
 import FleetProtocol
+import FleetWorld
 import Foundation
 
 extension Schedule.Theme: ExpressibleByArgument {}

@@ -1,10 +1,10 @@
-import DeviceAgent
+package import DeviceAgent
 import FleetProtocol
 import Synchronization
 
 /// Verifies and reads each distinct desired document once for all devices of a process. What thousands of machines do
 /// each for itself would otherwise be the load that is measured here: a verification takes as long as a whole change.
-final class SharedVerification: Sendable {
+package final class SharedVerification: Sendable {
     private struct Known {
         let document: KeptDocument
         /// Who signed it: a device that does not trust that key checks for itself.
@@ -31,7 +31,7 @@ final class SharedVerification: Sendable {
 
     private let each: SignatureCheck
 
-    init(_ each: SignatureCheck = .ed25519) { self.each = each }
+    package init(_ each: SignatureCheck = .ed25519) { self.each = each }
 
     /// What is for all devices, and whose signature was found good: trust documents and heartbeats, each with the key that
     /// it was found good by.
@@ -49,7 +49,7 @@ final class SharedVerification: Sendable {
         return true
     }
 
-    var check: SignatureCheck {
+    package var check: SignatureCheck {
         let each = each
         return SignatureCheck(isValid: { self.isTrusted($0, $1) }) { wire, trust, fleet in
             if let known = self.documents.withLock({ $0.find(wire) }), trust.key(known.key.id) == known.key {

@@ -10,6 +10,7 @@ extension Machine {
         }
         guard !wasPutBack, !world.isNumberUsedTwice else { return }
         for app in core.state.apps.values {
+            checkPredecessor(app, core)
             guard app[.logLevel].attempt.outcome == .applied, let (key, document) = decidingLevel(of: app) else {
                 continue
             }
@@ -36,6 +37,27 @@ extension Machine {
             if app.logLevel <= .status, !isCertain() { continue }
             world.fail(.limits, "\(name)/\(app.id): its level lasts for \(elapsed) ms, and was for \(duration) s")
         }
+    }
+
+    /// What was said at an address goes on while its successor waits, and no longer than it would have.
+    private func checkPredecessor(_ app: AppRecord, _ core: DeviceCore) {
+        let record = app[.logLevel]
+        guard [.awaitingCode, .pending, .rejected].contains(record.attempt.outcome), app.logLevel > .status,
+            let source = record.source, core.signedDocuments[source] != nil,
+            let applied = record.applied, applied != record.received,
+            let document = watch.wishes.seen[source]?[applied], document.wish.level == app.logLevel,
+            let duration = document.wish.duration, !world.controller.wasPutBack,
+            !watch.wishes.says(app.logLevel, for: app.id, besides: source)
+        else { return }
+        let key = Watch.LevelWishes.Key(app: app.id, address: source, change: document.change)
+        guard
+            let elapsed = watch.levelTimes.elapsed(key, at: runningTime, lost: watch.lostTime, mayBeginAnew: false),
+            elapsed >= duration * 1_000 + 2_000
+        else { return }
+        world.fail(
+            .limits,
+            "\(name)/\(app.id): its level of \(applied) lasts for \(elapsed) ms, and was for \(duration) s, while that of"
+                + " \(record.received) waits")
     }
 
     /// When a level's time begins, how long the device has run is saved with it: a running time that goes back to before would
@@ -256,6 +278,14 @@ extension Watch {
             documents[address] = document.flatMap(Document.init)
             if let document { latest[address] = max(latest[address] ?? .zero, document.change) }
             if let kept = documents[address] { seen[address, default: [:]][kept.revision] = kept }
+        }
+
+        /// Whether another document that stands says this level for an app.
+        func says(_ level: LogLevel, for app: AppID, besides deciding: Address) -> Bool {
+            documents.contains { address, document in
+                guard case .desired(_, app, .logLevel) = address, address != deciding else { return false }
+                return document.wish.level == level
+            }
         }
 
         /// Whether any level that came for an app is for a time.

@@ -34,6 +34,7 @@ extension Schedule {
         addLockOut()
         addDoubt(theme)
         addBounces(theme)
+        addMeetings(theme)
     }
 }
 

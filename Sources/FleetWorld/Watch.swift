@@ -101,6 +101,8 @@ struct Watch {
     /// Of these, for which policies.
     private(set) var answers = Answers()
     var wishes = LevelWishes()
+    /// Of each document that came, by its revision, the policies for which it names all authorized apps.
+    var lists: [Address: [Int64: Set<Policy>]] = [:]
     var levelTimes = LevelTimes()
 
     /// In this moment: by how many milliseconds what was heard counts as earlier.

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FleetSimulator
+@testable import FleetWorld
 
 @Suite("The protocol, explored by schedules of failures")
 struct ExploreTests {

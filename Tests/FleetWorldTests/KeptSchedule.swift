@@ -1,4 +1,4 @@
-import FleetSimulator
+import FleetWorld
 import Testing
 
 /// A schedule that broke a promise once, as short as it could be made.

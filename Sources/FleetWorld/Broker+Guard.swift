@@ -1,4 +1,4 @@
-import BrokerGuard
+package import BrokerGuard
 import DeviceAgent
 import FleetProtocol
 
@@ -85,7 +85,7 @@ extension Broker {
 
 extension Guard {
     /// Puts a question to a guard whose words are texts here, by a client whose id is its user name.
-    static func asking<Answer>(
+    package static func asking<Answer>(
         _ user: String, _ topic: String, _ payload: [UInt8] = [], isRetained: Bool = false,
         _ body: (Guard.Message, Client) -> Answer
     ) -> Answer {

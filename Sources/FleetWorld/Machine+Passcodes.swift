@@ -355,7 +355,8 @@ extension Machine {
             try? SignedDocument(wire: $0)
         }
         let document = signed.flatMap { try? DesiredDocument(payload: $0.payload, in: SimulatedFleet.id) }
-        if !watch.bus.isCertain(app.id) || document.map({ $0.change <= lock }) ?? true {
+        let isUnreadable = signed.map { OlderReader.isUnreadable($0, .secureServices) } ?? false
+        if !watch.bus.isCertain(app.id) || isUnreadable || document.map({ $0.change <= lock }) ?? true {
             world.fail(.passcodes, "\(name)/\(app.id): wrong passcodes have locked it, and nothing later has opened it")
         }
     }

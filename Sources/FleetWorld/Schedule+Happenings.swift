@@ -192,7 +192,7 @@ extension Schedule {
 
 extension Array {
     /// Behind all that are not later.
-    fileprivate mutating func insert(_ element: Element, inOrderOf key: (Element) -> Int64) {
+    mutating func insert(_ element: Element, inOrderOf key: (Element) -> Int64) {
         insert(element, at: firstIndex { key($0) > key(element) } ?? endIndex)
     }
 }

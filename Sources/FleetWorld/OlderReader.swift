@@ -19,6 +19,11 @@ struct OlderReader {
         }
     }
 
+    /// Whether it says of an aspect what an older agent does not know.
+    static func isUnreadable(_ signed: SignedDocument, _ aspect: Aspect) -> Bool {
+        String(decoding: signed.payload, as: UTF8.self).contains(newer(aspect).unknown)
+    }
+
     func read(_ wire: [UInt8], at address: Address) -> [UInt8] {
         guard case .desired(_, _, let aspect) = address, let signed = try? SignedDocument(wire: wire),
             let key = keys[signed.keyID]

@@ -210,22 +210,28 @@ extension Machine {
                     list = apps
                 default: continue
                 }
-                guard !authorized.isSuperset(of: list) else { continue }
-                func fail() {
-                    world.fail(
-                        .whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
-                }
-                if app[policy].namesAuthorized { fail() }
-                guard let source = app[policy].source,
-                    let signed = core.signedDocuments[source].flatMap({ try? SignedDocument(wire: $0) }),
-                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-                    document.revision.number == app[policy].received,
-                    case .aspect(let value) = document.content, case .dlp(let dlp) = value.content,
-                    policy == .dragAndDrop || (policy == .openIn ? dlp.openIn : dlp.openFrom) == .appConnectApps
+                guard !authorized.isSuperset(of: list),
+                    policy == .dragAndDrop || app[policy].namesAuthorized || saysAuthorizedApps(app, policy, core)
                 else { continue }
-                fail()
+                world.fail(
+                    .whole, "\(name)/\(app.id): \(policy.rawValue) names \(list), and authorized are \(authorized)")
             }
         }
+    }
+
+    /// Whether the document that an app follows names the authorized apps, whatever they are: also one that is gone, or that
+    /// has been replaced, for as long as that is not certain.
+    private func saysAuthorizedApps(_ app: AppRecord, _ policy: Policy, _ core: DeviceCore) -> Bool {
+        guard let source = app[policy].source else { return false }
+        let revision = app[policy].received
+        // Put back, a controller may give out numbers again.
+        let isKnown = watch.lists[source]?[revision]?.contains(policy) ?? false
+        if isKnown, !world.controller.wasPutBack { return true }
+        guard let signed = core.signedDocuments[source].flatMap({ try? SignedDocument(wire: $0) }),
+            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+            document.revision.number == revision
+        else { return false }
+        return document.listsOfAuthorizedApps.contains(policy)
     }
 
     private func checkUnforged(_ value: PolicyValue, _ app: AppID) {
@@ -239,5 +245,16 @@ extension Machine {
             world.fail(.total, "\(name)/\(app) is \(state), and nobody says why")
         }
         if isForged { world.fail(.unforged, "\(name)/\(app) has \(value)") }
+    }
+}
+
+extension DesiredDocument {
+    /// The policies for which it names all authorized apps.
+    var listsOfAuthorizedApps: Set<Policy> {
+        guard case .aspect(let value) = content, case .dlp(let dlp) = value.content else { return [] }
+        var policies: Set<Policy> = []
+        if dlp.openIn == .appConnectApps { policies.insert(.openIn) }
+        if dlp.openFrom == .appConnectApps { policies.insert(.openFrom) }
+        return policies
     }
 }

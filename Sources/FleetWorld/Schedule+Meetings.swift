@@ -1,0 +1,302 @@
+import FleetProtocol
+
+/// A few things that happen one after the other, each harmless alone. What goes wrong where all of them meet hardly ever does by
+/// chance: the moment counts, and chance decides about no more than that.
+enum Meeting: CaseIterable {
+    /// A limit retires an app that is closed meanwhile, or that waits for the rest of what is said; or the device starts again
+    /// and again.
+    case limitInBetween
+    /// What was taken from an app that is closed comes back while it is told that it is ready.
+    case backInReady
+    /// An app answers, is told something newer, and its agent dies.
+    case answerBeforeDeath
+    /// A group is left and come to again, and what it says may be another by then.
+    case groupAgain
+    /// A group's documents are younger than the backup, and than what the broker has.
+    case groupBehindBackup
+    /// Retired and authorized twice, in one callback.
+    case returnsTwice
+    /// An app that asks for the passcode is locked for a while.
+    case lockedForAWhile
+    /// Apps lose their authorization, and the list that names them goes.
+    case listThatGoes
+    /// The agent goes again and again while people copy and paste.
+    case copiesInVain
+    /// An app dies of what it is told, and that is taken back.
+    case deathInCallback
+    /// A connection ends while nobody looks.
+    case endUnseen
+    /// A device is taken out just behind a retirement, perhaps with a copy.
+    case removalAtOnce
+    /// Something is asked for by a clock that is set back then.
+    case clockSetBack
+    /// A tombstone is signed again, twice.
+    case tombstoneAgain
+    /// A change is based on what was only signed anew.
+    case basedOnSignature
+    /// A backup is put back, and nothing was asked for since.
+    case reportsBehindBackup
+    /// A retirement is younger than the backup.
+    case retirementBehindBackup
+    /// A device is new, and its groups change.
+    case newInGroups
+
+    /// Those of most of these worlds' policies; nil for what needs none of its own.
+    fileprivate var themes: [Schedule.Theme] {
+        switch self {
+        case .limitInBetween: [.away]
+        case .backInReady: [.retiring, .passcodes]
+        case .answerBeforeDeath, .deathInCallback: [.retiring, .layers]
+        case .groupAgain: [.layers, .levels, .members]
+        case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup: [.restore, .registry]
+        case .returnsTwice: [.retiring, .layers]
+        case .lockedForAWhile: [.passcodes]
+        case .listThatGoes: [.pasteboards, .layers]
+        case .copiesInVain: [.pasteboards]
+        case .endUnseen: [.losses, .disks]
+        case .removalAtOnce: [.members, .clones, .registry]
+        case .clockSetBack: [.away, .restore]
+        case .tombstoneAgain, .basedOnSignature: [.trust]
+        case .newInGroups: [.members, .clones]
+        }
+    }
+
+    fileprivate static func fitting(_ theme: Schedule.Theme?) -> [Self] {
+        guard let theme else { return allCases }
+        return allCases.filter { $0.themes.contains(theme) }
+    }
+}
+
+extension Schedule {
+    /// In some worlds there are meetings.
+    mutating func addMeetings(_ theme: Theme?) {
+        var random = SplitMix64(seed: seed ^ 0x3EE7)
+        let fitting = Meeting.fitting(theme)
+        guard random.chance(theme == nil ? 15 : 40), !fitting.isEmpty else { return }
+        for _ in 0...random.below(2) {
+            var script = Script(self, random, from: steps[random.below(steps.count)].at)
+            script.play(fitting[random.below(fitting.count)])
+            for step in script.steps { steps.insert(step, inOrderOf: \.at) }
+            random = script.random
+        }
+    }
+}
+
+/// Writes down what happens at a meeting: to one device, one app, on one layer.
+private struct Script {
+    private(set) var steps: [Schedule.Step] = []
+    private(set) var random: SplitMix64
+    private var at: Int64
+    private let device: Int
+    private let app: Int
+    private let group: Int
+    private let place: Place
+    private let devices: Int
+    private let apps: Int
+
+    init(_ schedule: Schedule, _ random: SplitMix64, from at: Int64) {
+        self.random = random
+        self.at = at
+        (devices, apps) = (schedule.devices, schedule.apps)
+        device = self.random.below(devices)
+        app = self.random.below(apps)
+        group = self.random.below(Schedule.groups)
+        place = [.all, .device(device), Place.group(group)][self.random.below(3)]
+    }
+
+    /// Milliseconds pass.
+    private mutating func pass(_ range: ClosedRange<Int>) { at += random.milliseconds(range) }
+
+    private mutating func happen(_ action: Action) { steps.append(Schedule.Step(at, action)) }
+
+    private mutating func ask(_ change: Change) { happen(.request(0, change)) }
+
+    private mutating func say(_ aspect: Aspect, _ variant: Int, at place: Place? = nil, of other: Int? = nil) {
+        guard let aspect = Aspect.allCases.firstIndex(of: aspect) else { return }
+        ask(.apply(app: other ?? app, place ?? self.place, aspect: aspect, variant: variant, isBased: false))
+    }
+
+    /// Who is in the group: all, or nobody.
+    private mutating func gather(_ isThere: Bool) {
+        ask(.group(group, priority: Int64(random.below(2)), members: isThere ? 1 << devices - 1 : 0))
+    }
+
+    private mutating func any(_ variants: Int...) -> Int { variants[random.below(variants.count)] }
+
+    mutating func play(_ meeting: Meeting) {
+        switch meeting {
+        case .limitInBetween: limitInBetween()
+        case .backInReady:
+            say(.auth, Change.authorized, at: .all)
+            pass(2_000...6_000)
+            happen(.closeApp(device, app, 4_000))
+            pass(300...2_000)
+            say(.auth, any(3, 4, 5), at: .all)
+            pass(1_000...4_500)
+            say(.auth, any(0, 1), at: .all)
+        case .answerBeforeDeath:
+            for variant in [any(0, 1), any(2, 3), any(4, 5)] {
+                say(any(0, 1) == 0 ? .config : .dlp, variant)
+                pass(random.chance(50) ? 0...300 : 500...4_000)
+            }
+            happen(.crashAgent(device, effects: random.below(4)))
+        case .groupAgain:
+            let aspect: Aspect = [.logLevel, .logLevel, .dlp, .auth, .config][random.below(5)]
+            gather(true)
+            say(aspect, random.below(6), at: .group(group))
+            pass(2_000...20_000)
+            let pause = random.chance(50) ? 0...60 : 500...8_000
+            gather(false)
+            pass(pause)
+            if random.chance(50) { say(aspect, random.below(6), at: .group(group)) }
+            pass(pause)
+            gather(true)
+        case .groupBehindBackup:
+            happen(.backUpController)
+            pass(0...1_500)
+            gather(true)
+            say(any(0, 1) == 0 ? .config : .dlp, random.below(6), at: .group(group))
+            pass(1_000...6_000)
+            if random.chance(70) { happen(.ageBroker(by: any(1, 2, 4), downFor: random.milliseconds(1...2_000))) }
+            happen(.putBackController(withFolder: random.chance(50)))
+        case .returnsTwice:
+            say(.auth, Change.authorized)
+            pass(1_000...5_000)
+            for variant in [Change.retired, any(0, 1), Change.retired, any(0, 2)] {
+                say(.auth, variant)
+                pass(random.chance(70) ? 0...60 : 100...1_500)
+            }
+        case .lockedForAWhile:
+            say(.auth, Change.authorized, at: .all)
+            say(.secureServices, 0)
+            pass(8_000...40_000)
+            say(.secureServices, 1)
+            pass(1_000...25_000)
+            say(.secureServices, 0)
+            pass(35_000...60_000)
+            if random.chance(30) { happen(.retire(device, app)) }
+        case .listThatGoes:
+            for other in 0..<apps { say(.auth, Change.authorized, at: .all, of: other) }
+            say(.dlp, any(0, 3, 4))
+            pass(2_000...8_000)
+            if random.chance(60) { happen(.unplug(device, 20_000)) }
+            pass(0...3_000)
+            say(.dlp, random.below(6))
+            for other in 0..<apps {
+                pass(0...1_000)
+                say(.auth, any(3, 4, 5), at: .all, of: other)
+            }
+        case .copiesInVain:
+            happen(.copy(device, 60_000))
+            for _ in 0..<3 + random.below(6) {
+                pass(1_000...8_000)
+                happen(random.chance(50) ? .stopAgent(device) : .crashAgent(device, effects: random.below(6)))
+            }
+        case .deathInCallback:
+            let aspect: Aspect = [.config, .dlp, .auth][random.below(3)]
+            say(aspect, 0)
+            pass(1_500...5_000)
+            say(aspect, any(1, 3, 4))
+            pass(0...400)
+            happen(random.chance(50) ? .crashApp(device, app) : .closeApp(device, app, random.milliseconds(1...4_000)))
+            pass(0...300)
+            say(aspect, 0)
+        case .endUnseen:
+            happen(.stall(device, random.milliseconds(100...4_000), isAsleep: false))
+            for _ in 0..<2 {
+                pass(0...60)
+                say(any(0, 1) == 0 ? .config : .auth, random.below(3))
+            }
+            happen(.cutDevice(device, noticedAfter: random.milliseconds(0...3_000)))
+            pass(0...2_000)
+        case .removalAtOnce:
+            say(.auth, Change.authorized)
+            pass(1_000...6_000)
+            if random.chance(40) {
+                happen(.clone(device))
+                pass(3_000...20_000)
+                if random.chance(50) { happen(.retire(device, app)) }
+            }
+            say(.auth, Change.retired)
+            pass(0...40)
+            happen(.remove(device))
+        case .clockSetBack:
+            happen(.closeApp(device, app, 500_000))
+            pass(500...3_000)
+            happen(.setControllerClock(86_400))
+            pass(0...2_000)
+            say(any(0, 1) == 0 ? .config : .auth, random.below(3))
+            pass(100...3_000)
+            happen(.setControllerClock(-86_400))
+            pass(310_000...400_000)
+            happen(.question(0, 4))
+        case .tombstoneAgain:
+            say(.config, random.below(6))
+            pass(1_000...4_000)
+            happen(.unplug(device, random.milliseconds(20_000...60_000)))
+            pass(100...1_000)
+            ask(.delete(app: app, place))
+            for _ in 0..<2 {
+                pass(500...8_000)
+                happen(.renewTrust)
+            }
+        case .basedOnSignature:
+            say(.config, random.below(6))
+            pass(1_000...4_000)
+            if random.chance(30) { happen(.backUpController) }
+            happen(random.chance(70) ? .renewTrust : .putBackController(withFolder: random.chance(50)))
+            pass(2_000...15_000)
+            ask(.apply(app: app, place, aspect: 2, variant: random.below(6), isBased: true))
+        case .reportsBehindBackup:
+            happen(.backUpController)
+            for _ in 0...random.below(3) {
+                pass(100...2_000)
+                happen(random.chance(50) ? .attempt(device, app) : .crashAgent(device, effects: 0))
+            }
+            if random.chance(50) { happen(.cutController(noticedAfter: 100)) }
+            pass(1_000...6_000)
+            happen(.putBackController(withFolder: false))
+        case .retirementBehindBackup:
+            say(.auth, Change.authorized)
+            pass(1_000...4_000)
+            happen(.backUpController)
+            pass(0...500)
+            say(.auth, Change.retired)
+            pass(500...4_000)
+            happen(.putBackController(withFolder: random.chance(30)))
+        case .newInGroups:
+            say(.config, random.below(6), at: .group(group))
+            happen(.enroll(device, isNew: true))
+            for isThere in [true, false, true] {
+                pass(200...2_500)
+                gather(isThere)
+            }
+            say(.dlp, random.below(6), at: .group(group))
+        }
+    }
+
+    private mutating func limitInBetween() {
+        let time = 110_000 + random.below(150_000)
+        say(.auth, Change.authorized, at: .all)
+        say(.secureServices, any(4, 5, 5))
+        pass(2_000...8_000)
+        let begin = at
+        happen(.unplug(device, Int64(time)))
+        switch random.below(3) {
+        case 0:
+            pass(100...3_000)
+            happen(.closeApp(device, app, random.milliseconds(time - 10_000...time + 30_000)))
+            at = begin + Int64(time)
+            pass(0...8_000)
+            say(.auth, any(1, 2), at: .all)
+        case 1:
+            for _ in 0..<3 + random.below(5) {
+                pass(5_000...16_000)
+                happen(.reboot(device))
+            }
+        default:
+            pass(500...time - 1_000)
+            say(.secureServices, any(1, 2, 3))
+        }
+    }
+}
