@@ -35,10 +35,15 @@ extension Controller {
 
     /// Nothing that is heard ends the doubt about keys of a device that was removed, also not of one that has its name now, but
     /// what comes from the disk that they were on.
-    func checkKeysOfRemoved(since before: [FleetStore.RemovedKeys: Set<Int64>]) {
+    func checkKeysOfRemoved(
+        since before: [FleetStore.RemovedKeys: Set<Int64>], behind event: ControllerCore.Event
+    ) {
         guard !before.isEmpty, let now = try? store.keysOfRemoved() else { return }
         for (keys, disks) in before where now[keys] == nil {
-            guard let known = try? store.device(keys.device), let disk = known.disk, disks.contains(disk) else {
+            // Where it is taken out in the same moment in which that comes, nobody can say of which disk it was.
+            let known = try? store.device(keys.device)
+            if known == nil, event.isHeard(of: keys.device) { continue }
+            guard let disk = known?.disk, disks.contains(disk) else {
                 return world.fail(.erased, "\(keys) are told of no more, and may be on the disks \(disks.sorted())")
             }
         }
@@ -134,4 +139,17 @@ extension World {
 
     /// So many are named at most.
     private static let namedDisks = 20
+}
+
+extension ControllerCore.Event {
+    /// Whether a device has said something of itself that stays.
+    fileprivate func isHeard(of device: DeviceID) -> Bool {
+        guard case .messages(let messages) = self else { return false }
+        return messages.contains { message in
+            switch Address(topic: message.topic, in: SimulatedFleet.id) {
+            case .presence(.device(device)), .reply(device, _, .status): !message.payload.isEmpty
+            default: false
+            }
+        }
+    }
 }

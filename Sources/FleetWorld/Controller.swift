@@ -319,7 +319,7 @@ final class Controller: BusClient {
         if let newer, !isFull, !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
             world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")
         }
-        checkKeysOfRemoved(since: keysBefore)
+        checkKeysOfRemoved(since: keysBefore, behind: event)
         checkEnded(effects)
         checkAnswers(effects, strangers, standing)
         checkRivals(effects)
