@@ -19,6 +19,8 @@ struct BusWatch {
     /// A membership came that the device could not verify yet: when it can, it looks at its groups anew.
     private var isMembershipUnread = false
     private var greeting = Greeting()
+    /// The controller's by the hellos that came before this moment.
+    private(set) var epochBefore: Int64 = 0
     /// What the core trusted when it looked last.
     private var trustBefore: TrustDocument?
     /// Of a connection that ended while the core had yet to look at something of it.
@@ -120,6 +122,7 @@ struct BusWatch {
     mutating func looked(_ core: DeviceCore, at running: Int64) -> [Greeting.Contact] {
         let known = trustBefore ?? core.trust
         trustBefore = core.trust
+        epochBefore = greeting.epoch
         let contacts =
             (ended?.contacts(core.trust, was: known, at: running) ?? [])
             + greeting.contacts(core.trust, was: known, at: running)

@@ -4,6 +4,8 @@ import FleetProtocol
 /// nonce that was not said before.
 struct Greeting {
     private(set) var isGreeted = false
+    /// The highest of its hellos.
+    private(set) var epoch: Int64 = 0
     private var controllerTime: (epoch: Int64, at: Timestamp)?
     /// What the device cannot verify yet, or has yet to look at, and the trust documents that came between.
     private var unverified: [Unverified] = []
@@ -61,7 +63,7 @@ struct Greeting {
                     continue
                 }
                 let clock = message.clock
-                if message.hello != nil { isGreeted = true }
+                if message.hello != nil { (isGreeted, epoch) = (true, max(epoch, clock.epoch)) }
                 let isNew = nonces.contains { $0.nonce == message.hello?.nonce && $0.at >= countedAt }
                 guard isGreeted, isNew || controllerTime.map({ (clock.epoch, clock.at) > $0 }) ?? true,
                     let counts = count(message.hello, clock, at: running)

@@ -356,7 +356,7 @@ extension Machine {
             let (was, now) = (old[policy], app[policy])
             if was.value != now.value, !Self.isStricter(now.value, than: was.value), !isOwn(now.value),
                 !isOwnLevel(now, was: was, of: id), app.latch?.reason != .selfRetired,
-                !isRetiring, !watch.bus.isCertain(id)
+                !isRetiring, !watch.bus.isCertain(id) || hasOfEarlierEpoch(id)
             {
                 world.fail(
                     .barrier, "\(name)/\(id): \(policy.rawValue) went from \(was.value) to \(now.value)")

@@ -70,6 +70,19 @@ extension Machine {
             .haveDocuments(before: core.state.highest.epoch)
     }
 
+    /// Whether an app is told something of an epoch before the controller's last hello: that is to come anew, or is no word of its
+    /// any more. Until then nobody knows what the app is told.
+    func hasOfEarlierEpoch(_ app: AppID) -> Bool {
+        guard let core, watch.bus.epochBefore > 1 else { return false }
+        return core.signedDocuments.contains { address, wire in
+            guard case .desired(let layer, app, _) = address, let signed = try? SignedDocument(wire: wire),
+                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+            else { return false }
+            if case .group(let group) = layer, !core.state.groups.contains(group) { return false }
+            return document.revision.epoch < watch.bus.epochBefore
+        }
+    }
+
     /// What a group tells of which a device knows that it has left is no wish for it.
     func checkListens(_ events: [DeviceEvent], _ effects: [DeviceEffect], _ core: DeviceCore) {
         let isMoved = events.contains { event in

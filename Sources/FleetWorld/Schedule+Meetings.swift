@@ -40,6 +40,10 @@ enum Meeting: CaseIterable {
     case retirementBehindBackup
     /// A device is new, and its groups change.
     case newInGroups
+    /// Somebody enrolls a device, and is heard late: somebody else takes it out meanwhile, or the controller starts.
+    case lateEnrolment
+    /// What devices say in a burst nobody fetches.
+    case unheard
 
     /// Those of most of these worlds' policies; nil for what needs none of its own.
     fileprivate var themes: [Schedule.Theme] {
@@ -58,6 +62,8 @@ enum Meeting: CaseIterable {
         case .clockSetBack: [.away, .restore]
         case .tombstoneAgain, .basedOnSignature: [.trust]
         case .newInGroups: [.members, .clones]
+        case .lateEnrolment: [.members, .registry]
+        case .unheard: [.losses]
         }
     }
 
@@ -272,6 +278,31 @@ private struct Script {
                 gather(isThere)
             }
             say(.dlp, random.below(6), at: .group(group))
+        case .lateEnrolment:
+            if random.chance(40) {
+                happen(.crashController(effects: 0, downFor: random.milliseconds(1...1_500)))
+                pass(0...2_500)
+            } else {
+                happen(.enroll(device, isNew: random.chance(50)))
+                pass(0...300)
+                happen(.cutOperator(random.below(Schedule.operators)))
+                pass(0...600)
+            }
+            happen(.remove(device))
+            pass(0...600)
+            happen(random.chance(50) ? .cutOperator(0) : .enroll(device, isNew: random.chance(50)))
+        case .unheard:
+            happen(.stallController(random.milliseconds(1_000...8_000)))
+            pass(0...800)
+            switch random.below(3) {
+            case 0: happen(.enroll(device, isNew: true))
+            case 1: say(.config, random.below(6), at: .all)
+            default: for _ in 0..<4 { happen(.attempt(device, app)) }
+            }
+            for _ in 0..<1 + random.below(4) {
+                pass(0...1_500)
+                happen(random.chance(60) ? .answer(device, app) : .crashAgent(device, effects: 0))
+            }
         }
     }
 
