@@ -63,6 +63,7 @@ extension Machine {
         guard core != nil, !isStalled else { return }
         world.say(name, isAsleep ? "sleeps" : "stands still")
         isStalled = true
+        self.isAsleep = isAsleep
         if isAsleep { clocks.sleep(at: world.now) }
         let run = run
         if let connection {

@@ -122,7 +122,12 @@ extension Machine {
     }
 
     private func act() {
-        guard core != nil, !isStalled, !world.isCalm, !apps.isEmpty else { return }
+        guard core != nil, !world.isCalm, !apps.isEmpty else { return }
+        guard !isStalled else {
+            // What its agent hears of late.
+            if !isAsleep { apps[Int(world.now % Int64(apps.count))].use() }
+            return
+        }
         let app = apps[person.chance.below(apps.count)]
         if person.chance.chance(50) { app.use() }
         if person.chance.chance(40) { return wakePerson() }

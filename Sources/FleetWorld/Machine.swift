@@ -65,6 +65,8 @@ final class Machine: BusClient {
     var isOn = false
     /// Nothing of the process runs.
     var isStalled = false
+    /// With all that runs on it.
+    var isAsleep = false
     /// What is to be done when the disk has taken a transaction: the agent decides nothing meanwhile, and its client of the
     /// broker goes on.
     var unwritten: ArraySlice<DeviceEffect>?
@@ -350,7 +352,9 @@ final class Machine: BusClient {
                 let isUnknown = !world.isCalm && memory.chance(5)
                 let verdict: PasscodeCheck.Verdict =
                     isUnknown ? .unknown : isRight ? .right(new: new.map(Person.hash)) : .wrong
-                later(after: 1 + Int64(person.chance.below(300))) { $0.post(.passcodeChecked(check, verdict)) }
+                // Now and then longer than it takes a person to ask for something else.
+                let time = 1 + Int64(person.chance.below(300))
+                later(after: time.isMultiple(of: 8) ? 10 * time : time) { $0.post(.passcodeChecked(check, verdict)) }
             case .log(let entry):
                 watch.noteRefusal(entry)
                 if entry.detail?.hasSuffix("was here with other content") == true, world.controller.wasPutBack {

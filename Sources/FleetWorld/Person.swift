@@ -33,7 +33,7 @@ struct Person {
         codes = SplitMix64(seed: seed ^ 0xC0DE)
         entersCodes = codes.chance(60)
         var memory = SplitMix64(seed: seed ^ 0xF0E6E7)
-        isForgetful = memory.chance(15)
+        isForgetful = memory.chance(25)
     }
 
     /// What the agent keeps of a passcode, in place of a hash that takes its time.

@@ -44,6 +44,18 @@ enum Meeting: CaseIterable {
     case lateEnrolment
     /// What devices say in a burst nobody fetches.
     case unheard
+    /// A level that needs a code comes behind one that lasts for a while.
+    case levelBehindLevel
+    /// Apps retire themselves when they may be locked by wrong passcodes.
+    case retiredWhileLocked
+    /// Nobody looks when apps are due to lock.
+    case lockUnseen
+    /// Documents are hidden from a device for longer than nobody is warned.
+    case hiddenForLong
+    /// A device comes twice while the controller reads back.
+    case presencesInReadBack
+    /// The broker has forgotten who is in a group.
+    case groupLostByBroker
 
     /// Those of most of these worlds' policies; nil for what needs none of its own.
     fileprivate var themes: [Schedule.Theme] {
@@ -63,13 +75,21 @@ enum Meeting: CaseIterable {
         case .tombstoneAgain, .basedOnSignature: [.trust]
         case .newInGroups: [.members, .clones]
         case .lateEnrolment: [.members, .registry]
-        case .unheard: [.losses]
+        case .unheard, .hiddenForLong: [.losses]
+        case .levelBehindLevel: [.levels]
+        case .retiredWhileLocked, .lockUnseen: [.passcodes]
+        case .presencesInReadBack: [.losses, .members]
+        case .groupLostByBroker: [.members, .restore, .layers]
         }
     }
 
-    fileprivate static func fitting(_ theme: Schedule.Theme?) -> [Self] {
-        guard let theme else { return allCases }
-        return allCases.filter { $0.themes.contains(theme) }
+    /// A broker that shows less than it has is one that drops.
+    private var needsLoss: Bool { self == .hiddenForLong }
+
+    fileprivate static func fitting(_ theme: Schedule.Theme?, _ broker: Schedule.Manners) -> [Self] {
+        allCases.filter { meeting in
+            (theme.map(meeting.themes.contains) ?? true) && (broker == .lossy || !meeting.needsLoss)
+        }
     }
 }
 
@@ -77,7 +97,7 @@ extension Schedule {
     /// In some worlds there are meetings.
     mutating func addMeetings(_ theme: Theme?) {
         var random = SplitMix64(seed: seed ^ 0x3EE7)
-        let fitting = Meeting.fitting(theme)
+        let fitting = Meeting.fitting(theme, broker)
         guard random.chance(theme == nil ? 15 : 40), !fitting.isEmpty else { return }
         for _ in 0...random.below(2) {
             var script = Script(self, random, from: steps[random.below(steps.count)].at)
@@ -158,6 +178,10 @@ private struct Script {
             pass(pause)
             gather(true)
         case .groupBehindBackup:
+            if random.chance(40) {
+                say(any(0, 1) == 0 ? .config : .dlp, random.below(6), at: .group(group))
+                pass(500...4_000)
+            }
             happen(.backUpController)
             pass(0...1_500)
             gather(true)
@@ -224,7 +248,7 @@ private struct Script {
                 if random.chance(50) { happen(.retire(device, app)) }
             }
             say(.auth, Change.retired)
-            pass(0...40)
+            pass(random.chance(60) ? 0...40 : 500...5_000)
             happen(.remove(device))
         case .clockSetBack:
             happen(.closeApp(device, app, 500_000))
@@ -303,6 +327,48 @@ private struct Script {
                 pass(0...1_500)
                 happen(random.chance(60) ? .answer(device, app) : .crashAgent(device, effects: 0))
             }
+        case .levelBehindLevel:
+            // Every other app has levels with codes.
+            let app = min(1, apps - 1)
+            say(.logLevel, any(1, 3, 3), of: app)
+            pass(1_000...20_000)
+            say(.logLevel, any(4, 5), of: app)
+            pass(25_000...40_000)
+            happen(.pause)
+        case .retiredWhileLocked:
+            say(.auth, Change.authorized, at: .all)
+            say(.secureServices, 0)
+            for _ in 0..<2 {
+                pass(30_000...120_000)
+                happen(.retire(device, app))
+                pass(500...3_000)
+                say(.auth, Change.authorized, at: .all)
+            }
+        case .lockUnseen:
+            say(.auth, Change.authorized, at: .all)
+            say(.secureServices, 0)
+            for _ in 0..<6 {
+                pass(8_000...25_000)
+                happen(.stall(device, random.milliseconds(20_000...60_000), isAsleep: false))
+            }
+        case .hiddenForLong:
+            let time = random.milliseconds(1_500_000...2_400_000)
+            happen(.hide(device, time, isAll: false))
+            pass(100...5_000)
+            say(.config, random.below(6), at: .all)
+            at += time
+            happen(.pause)
+        case .presencesInReadBack:
+            happen(.crashController(effects: 0, downFor: random.milliseconds(300...1_500)))
+            for _ in 0..<3 {
+                pass(100...900)
+                happen(.cutDevice(device, noticedAfter: random.milliseconds(1_000...20_000)))
+            }
+        case .groupLostByBroker:
+            say(.config, random.below(6), at: .group(group))
+            gather(true)
+            pass(200...3_000)
+            happen(.ageBroker(by: any(2, 4), downFor: random.milliseconds(1...800)))
         }
     }
 
