@@ -1,0 +1,92 @@
+/// A few things that happen one after the other, each harmless alone. What goes wrong where all of them meet hardly ever does by
+/// chance: the moment counts, and chance decides about no more than that.
+enum Meeting: CaseIterable {
+    /// A limit retires an app that is closed meanwhile, or that waits for the rest of what is said; or the device starts again
+    /// and again.
+    case limitInBetween
+    /// What was taken from an app that is closed comes back while it is told that it is ready.
+    case backInReady
+    /// An app answers, is told something newer, and its agent dies.
+    case answerBeforeDeath
+    /// A group is left and come to again, and what it says may be another by then.
+    case groupAgain
+    /// A group's documents are younger than the backup, and than what the broker has.
+    case groupBehindBackup
+    /// Retired and authorized twice, in one callback.
+    case returnsTwice
+    /// An app that asks for the passcode is locked for a while.
+    case lockedForAWhile
+    /// Apps lose their authorization, and the list that names them goes.
+    case listThatGoes
+    /// The agent goes again and again while people copy and paste.
+    case copiesInVain
+    /// An app dies of what it is told, and that is taken back.
+    case deathInCallback
+    /// A connection ends while nobody looks.
+    case endUnseen
+    /// A device is taken out just behind a retirement, perhaps with a copy.
+    case removalAtOnce
+    /// Something is asked for by a clock that is set back then.
+    case clockSetBack
+    /// A tombstone is signed again, twice.
+    case tombstoneAgain
+    /// A change is based on what was only signed anew.
+    case basedOnSignature
+    /// A backup is put back, and nothing was asked for since.
+    case reportsBehindBackup
+    /// A retirement is younger than the backup.
+    case retirementBehindBackup
+    /// A device is new, and its groups change.
+    case newInGroups
+    /// Somebody enrolls a device, and is heard late: somebody else takes it out meanwhile, or the controller starts.
+    case lateEnrolment
+    /// What devices say in a burst nobody fetches.
+    case unheard
+    /// A level that needs a code comes behind one that lasts for a while.
+    case levelBehindLevel
+    /// Apps retire themselves when they may be locked by wrong passcodes.
+    case retiredWhileLocked
+    /// Nobody looks when apps are due to lock.
+    case lockUnseen
+    /// Documents are hidden from a device for longer than nobody is warned.
+    case hiddenForLong
+    /// A device comes twice while the controller reads back.
+    case presencesInReadBack
+    /// The broker has forgotten who is in a group.
+    case groupLostByBroker
+
+    /// Those of most of these worlds' policies; nil for what needs none of its own.
+    private var themes: [Schedule.Theme] {
+        switch self {
+        case .limitInBetween: [.away]
+        case .backInReady: [.retiring, .passcodes]
+        case .answerBeforeDeath, .deathInCallback: [.retiring, .layers]
+        case .groupAgain: [.layers, .levels, .members]
+        case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup: [.restore, .registry]
+        case .returnsTwice: [.retiring, .layers]
+        case .lockedForAWhile: [.passcodes]
+        case .listThatGoes: [.pasteboards, .layers]
+        case .copiesInVain: [.pasteboards]
+        case .endUnseen: [.losses, .disks]
+        case .removalAtOnce: [.members, .clones, .registry]
+        case .clockSetBack: [.away, .restore]
+        case .tombstoneAgain, .basedOnSignature: [.trust]
+        case .newInGroups: [.members, .clones]
+        case .lateEnrolment: [.members, .registry]
+        case .unheard, .hiddenForLong: [.losses]
+        case .levelBehindLevel: [.levels]
+        case .retiredWhileLocked, .lockUnseen: [.passcodes]
+        case .presencesInReadBack: [.losses, .members]
+        case .groupLostByBroker: [.members, .restore, .layers]
+        }
+    }
+
+    /// A broker that shows less than it has is one that drops.
+    private var needsLoss: Bool { self == .hiddenForLong }
+
+    static func fitting(_ theme: Schedule.Theme?, _ broker: Schedule.Manners) -> [Self] {
+        allCases.filter { meeting in
+            (theme.map(meeting.themes.contains) ?? true) && (broker == .lossy || !meeting.needsLoss)
+        }
+    }
+}
