@@ -158,7 +158,7 @@ extension Action {
             .forge(let device, _), .stopAgent(let device), .unplug(let device, _), .freeze(let device, _, _),
             .refuse(let device, _), .intrude(let device, _), .closeApp(let device, _, _), .display(let device, _),
             .enterCode(let device, _, _), .remove(let device), .enroll(let device, _), .clone(let device),
-            .stopClock(let device, _), .stall(let device, _, _), .copy(let device, _):
+            .stopClock(let device, _), .stall(let device, _, _), .copy(let device, _), .guess(let device, _):
             device
         case .refuseSaid(let device, _), .hide(let device, _, _): device
         case .request(_, .apply(_, .device(let device), _, _, _)), .request(_, .delete(_, .device(let device))): device

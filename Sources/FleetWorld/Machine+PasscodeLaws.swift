@@ -106,13 +106,13 @@ extension DeviceEvent {
     /// Whether it opens no app, and changes nothing of what is asked for, whatever else it does.
     fileprivate var opensNothing: Bool {
         switch self {
-        case .tick, .linkClosed, .displayed: true
+        case .tick, .linkClosed, .displayed, .disconnected: true
         case .frame(_, let frame):
             switch frame {
             case .ready, .delivered, .taken, .acknowledge, .blocked, .display, .copy, .paste, .used: true
             case .register, .retire, .stop, .code, .passcode: false
             }
-        case .connected, .disconnected, .subscribed, .message, .registered, .registrationRefused, .codeChecked,
+        case .connected, .subscribed, .message, .registered, .registrationRefused, .codeChecked,
             .passcodeChecked, .stopping:
             false
         }

@@ -115,7 +115,9 @@ extension Machine {
             return
         }
         person.isBusy = true
-        world.after(500 + Int64(person.chance.below(25_000))) { [unowned self] in
+        let isInHurry = world.now < person.guessesUntil || !person.asked.isEmpty
+        let pause = Int64(person.chance.below(25_000))
+        world.after(isInHurry ? 100 + pause % 2_000 : 500 + pause) { [unowned self] in
             person.isBusy = false
             act()
         }
@@ -131,7 +133,7 @@ extension Machine {
         let app = apps[person.chance.below(apps.count)]
         if person.chance.chance(50) { app.use() }
         if person.chance.chance(40) { return wakePerson() }
-        let request = person.nextRequest()
+        let request = person.nextRequest(at: world.now)
         lastLink += 1
         world.say(name, "the person asks: \(request)")
         person.asks(request, on: lastLink)

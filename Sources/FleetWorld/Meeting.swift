@@ -52,6 +52,8 @@ enum Meeting: CaseIterable {
     case hiddenForLong
     /// A device comes twice while the controller reads back.
     case presencesInReadBack
+    /// A device that was away has something of an epoch before the controller's, and more is said at once.
+    case wordsOfBefore
     /// The broker has forgotten who is in a group.
     case groupLostByBroker
 
@@ -62,7 +64,7 @@ enum Meeting: CaseIterable {
         case .backInReady: [.retiring, .passcodes]
         case .answerBeforeDeath, .deathInCallback: [.retiring, .layers]
         case .groupAgain: [.layers, .levels, .members]
-        case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup: [.restore, .registry]
+        case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup, .wordsOfBefore: [.restore, .registry]
         case .returnsTwice: [.retiring, .layers]
         case .lockedForAWhile: [.passcodes]
         case .listThatGoes: [.pasteboards, .layers]

@@ -18,6 +18,8 @@ struct Person {
     private var number = 0
     /// They hardly ever know it.
     private let isForgetful: Bool
+    /// Until then somebody is there who does not, and is in a hurry.
+    var guessesUntil: Int64 = 0
 
     /// A passcode that all policies take has as many characters, digits and letters among them; one that some take as few.
     static let longPasscode: Int64 = 8
@@ -44,7 +46,10 @@ struct Person {
             p: 1)
     }
 
-    mutating func nextRequest() -> PasscodeRequest {
+    mutating func nextRequest(at now: Int64) -> PasscodeRequest {
+        if now < guessesUntil { return chance.chance(85) ? .enter("guess") : .lock }
+        // What takes too long is locked.
+        if !asked.isEmpty, chance.chance(60) { return .lock }
         guard let passcode = known.isEmpty ? nil : known[chance.below(known.count)] else {
             return chance.chance(10)
                 ? .enter("guess") : .set(new: chance.chance(15) ? "12" : newPasscode(), current: nil)

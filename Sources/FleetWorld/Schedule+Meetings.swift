@@ -245,18 +245,18 @@ private struct Script {
         case .retiredWhileLocked:
             say(.auth, Change.authorized, at: .all)
             say(.secureServices, 0)
-            for _ in 0..<2 {
-                pass(30_000...120_000)
-                happen(.retire(device, app))
-                pass(500...3_000)
-                say(.auth, Change.authorized, at: .all)
-            }
+            pass(20_000...60_000)
+            happen(.guess(device, 60_000))
+            pass(30_000...60_000)
+            happen(.retire(device, app))
+            pass(500...3_000)
+            say(.auth, Change.authorized, at: .all)
         case .lockUnseen:
             say(.auth, Change.authorized, at: .all)
             say(.secureServices, 0)
             for _ in 0..<6 {
                 pass(8_000...25_000)
-                happen(.stall(device, random.milliseconds(20_000...60_000), isAsleep: false))
+                happen(.stall(device, random.milliseconds(5_000...45_000), isAsleep: false))
             }
         case .hiddenForLong:
             let time = random.milliseconds(1_500_000...2_400_000)
@@ -270,6 +270,22 @@ private struct Script {
             for _ in 0..<3 {
                 pass(100...900)
                 happen(.cutDevice(device, noticedAfter: random.milliseconds(1_000...20_000)))
+            }
+        case .wordsOfBefore:
+            happen(.backUpController)
+            pass(0...500)
+            say(.config, random.below(6))
+            pass(800...3_000)
+            let time = 6_000 + random.below(10_000)
+            let begin = at
+            happen(.unplug(device, Int64(time)))
+            pass(200...800)
+            happen(.ageBroker(by: 4, downFor: 100))
+            happen(.putBackController(withFolder: random.chance(50)))
+            at = begin + Int64(time)
+            for _ in 0..<5 {
+                pass(0...400)
+                say(any(0, 1) == 0 ? .dlp : .auth, any(0, 1, 2), at: random.chance(50) ? .all : .device(device))
             }
         case .groupLostByBroker:
             say(.config, random.below(6), at: .group(group))

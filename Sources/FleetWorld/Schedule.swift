@@ -117,6 +117,8 @@ package enum Action: Hashable, Sendable {
     case copy(Int, Int64)
     /// A person types a debug code for an app.
     case enterCode(Int, Int, isRight: Bool)
+    /// Somebody who does not know the passcode tries again and again, for milliseconds.
+    case guess(Int, Int64)
     /// An operator asks one of the reading verbs.
     case question(Int, Int)
     /// A device is taken out of the fleet: it can connect no more.

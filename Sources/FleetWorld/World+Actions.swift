@@ -69,6 +69,7 @@ extension World {
         case .display(let device, let app): machines[device].apps[app].display()
         case .enterCode(let device, let app, let isRight):
             machines[device].enterCode(for: machines[device].apps[app].id, isRight: isRight)
+        case .guess(let device, let time): machines[device].person.guessesUntil = now + time
         case .question(let person, let verb):
             checkCounts()
             let verb = Self.questions[verb]
