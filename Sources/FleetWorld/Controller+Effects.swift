@@ -68,7 +68,12 @@ extension Controller {
         checkSigned(topic, payload, from: position)
         guard let connection else { return }
         if isOlder { payload = resaid(payload, topic) { _ in nil } }
-        if payload.isEmpty { clearedBy[topic] = runs }
+        if payload.isEmpty {
+            clearedBy[topic] = runs
+            if case .reply(let device, _, _)? = Address(topic: topic, in: SimulatedFleet.id) {
+                clearedAt[device] = world.now
+            }
+        }
         if topic.hasPrefix(Self.documents) { documentsSaid[topic, default: []].insert(payload) }
         if topic == Self.heartbeats { (beatAt, beatDelay) = (world.now, 0) }
         checkMarks(topic)
@@ -78,13 +83,12 @@ extension Controller {
         {
             world.fail(.barrier, "\(device) is told that all is there, and the broker does not have \(missing)")
         }
-        // A device that speaks while a newer trust document is on its way to it may be told that it lacks that.
-        let isTrustUnderWay = trustRenewedAt > world.now - 5_000
-        if world.isSettled, !isTrustUnderWay, Self.tellsOfLoss(topic, payload) {
+        let isLossTold = Self.tellsOfLoss(topic, payload) && !(world.isSettled && mayTellOfLoss(topic))
+        if world.isSettled, isLossTold {
             world.fail(.ends, "nothing was lost, and \(topic) tells that something was")
         }
         if world.schedule.broker == .lossy {
-            if Self.tellsOfLoss(topic, payload) { lossSaidAt = world.now }
+            if isLossTold { lossSaidAt = world.now }
             if case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id) {
                 greetedAt[device] = world.now
             }
@@ -94,6 +98,14 @@ extension Controller {
         // signed is taken as signed.
         if world.schedule.seed % 8 != 0 { world.fleet.vouch(for: payload, at: topic, stage: renewals) }
         world.broker.send(topic, payload, retain: retain, on: connection)
+    }
+
+    /// A device that speaks while a newer trust document is on its way to it may be told that it lacks that; and one of which
+    /// something is cleared that an earlier disk has said, and the controller has never heard of, is asked for it.
+    private func mayTellOfLoss(_ topic: String) -> Bool {
+        if trustRenewedAt > world.now - 5_000 { return true }
+        guard case .hello(let device)? = Address(topic: topic, in: SimulatedFleet.id) else { return false }
+        return clearedAt[device].map { $0 > world.now - 5_000 } ?? false
     }
 
     private func note(_ line: ControllerCore.LogLine, _ wasFull: Bool) {

@@ -91,6 +91,8 @@ final class Controller: BusClient {
     var said: Set<[UInt8]> = []
     /// In which of its runs topics were cleared last.
     var clearedBy: [String: Int] = [:]
+    /// When it has last cleared something that a device had said.
+    var clearedAt: [DeviceID: Int64] = [:]
     /// The documents that it has ever published, by topic.
     var documentsSaid: [String: Set<[UInt8]>] = [:]
     /// What it has published on this connection to mend what the broker held.
