@@ -280,11 +280,11 @@ extension Watch {
             if let kept = documents[address] { seen[address, default: [:]][kept.revision] = kept }
         }
 
-        /// Whether another document that stands says this level for an app.
+        /// Whether a document that ever came elsewhere says this level for an app: it may go on there in the same way.
         func says(_ level: LogLevel, for app: AppID, besides deciding: Address) -> Bool {
-            documents.contains { address, document in
+            seen.contains { address, documents in
                 guard case .desired(_, app, .logLevel) = address, address != deciding else { return false }
-                return document.wish.level == level
+                return documents.values.contains { $0.wish.level == level }
             }
         }
 
