@@ -186,11 +186,8 @@ extension Machine {
         }
         let most = watch.apart(contact, at: runningTime).most
         let wall = clock.wall.milliseconds - contact.wall.milliseconds
-        // A limit that has come in this moment counts at once; and in one in which more happens, one that has become certain, and
-        // was replaced then.
-        let limits =
-            [old.secureServices.offline, app.secureServices.offline].compactMap { $0 }
-            + (watch.isAlone ? [] : storedLimits(of: app.id))
+        // A limit that has come in this moment counts at once.
+        let limits = [old.secureServices.offline, app.secureServices.offline].compactMap { $0 }
         if app.latch?.reason == .outOfContact, old.latch == nil {
             guard let limit = limits.compactMap(\.wipeAfter).min(), most >= limit * 1_000 - 100 else {
                 return world.fail(.limits, "\(name)/\(app.id): wiped after \(most / 1_000) s without contact")
@@ -200,17 +197,6 @@ extension Machine {
                 return world.fail(
                     .limits, "\(name)/\(app.id): blocked after \(max(most, wall) / 1_000) s without contact")
             }
-        }
-    }
-
-    /// Those of an app's documents that were stored before this moment, whether they are in force or not.
-    private func storedLimits(of app: AppID) -> [SecureServicesValue.Offline] {
-        disk.state.documents.compactMap { address, wire in
-            guard case .desired(_, app, .secureServices) = address, let signed = try? SignedDocument(wire: wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
-                case .aspect(let value) = document.content, case .secureServices(let services) = value.content
-            else { return nil }
-            return services.offline
         }
     }
 }
