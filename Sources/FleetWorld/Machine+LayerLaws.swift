@@ -74,13 +74,8 @@ extension Machine {
     /// any more. Until then nobody knows what the app is told.
     func hasOfEarlierEpoch(_ app: AppID) -> Bool {
         guard let core, watch.bus.epochBefore > 1 else { return false }
-        return core.signedDocuments.contains { address, wire in
-            guard case .desired(let layer, app, _) = address, let signed = try? SignedDocument(wire: wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
-            else { return false }
-            if case .group(let group) = layer, !core.state.groups.contains(group) { return false }
-            return document.revision.epoch < watch.bus.epochBefore
-        }
+        return SaidLayers(held: core.signedDocuments, by: id, in: core.state.groups)
+            .haveDocument(of: app, before: watch.bus.epochBefore)
     }
 
     /// What a group tells of which a device knows that it has left is no wish for it.

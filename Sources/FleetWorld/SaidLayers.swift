@@ -54,6 +54,10 @@ struct SaidLayers {
 
     func haveDocuments(before epoch: Int64) -> Bool { documents.values.contains { $0.revision.epoch < epoch } }
 
+    func haveDocument(of app: AppID, before epoch: Int64) -> Bool {
+        Aspect.allCases.contains { chain(of: app, $0).contains { $0.1.revision.epoch < epoch } }
+    }
+
     /// Whether any layer says anything about an app.
     func speak(of app: AppID) -> Bool {
         Aspect.allCases.contains { !chain(of: app, $0).isEmpty }

@@ -128,7 +128,9 @@ extension DeviceCore {
 
     private mutating func took(_ kept: KeptDocument, at now: Now) {
         switch kept.address {
-        case .desired(_, let app, let aspect): settle([app], aspect, at: now)
+        case .desired(_, let app, let aspect):
+            // With the last one of an earlier epoch more becomes certain than what has come.
+            settle([app], session?.showing == nil ? aspect : nil, at: now)
         case .groupMeta: settle(state.apps.keys, at: now)
         case .membership: followMembership(at: now)
         default: break
