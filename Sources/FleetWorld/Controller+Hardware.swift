@@ -11,6 +11,7 @@ extension Controller {
     func takeBackUp() {
         guard let copy = try? FleetStore(copying: store) else { return }
         (backUp, backedUpDesired, backedUpNote) = (copy, desired, noted)
+        backedUpHome = (enrolments, givenOut)
     }
 
     func putBack(withFolder: Bool) {
@@ -35,7 +36,7 @@ extension Controller {
         undoneEpoch = answeredEpoch
         based = []
         answered = [:]
-        (store, desired) = (copy, backedUpDesired)
+        (store, desired, letIn) = (copy, backedUpDesired, [:])
         layers.putBack()
         orders = [:]
         removed = [:]
@@ -87,7 +88,10 @@ extension Controller {
         read()
         let events = late
         late = []
-        for event in events { handle(event) }
+        for event in events {
+            // That is read by whoever goes on.
+            if case .enrolments = event { handle(.enrolments(enrolments)) } else { handle(event) }
+        }
     }
 
     func calm() {
@@ -99,25 +103,56 @@ extension Controller {
         start(isRestoring: false)
     }
 
-    /// Before it looks at what it has read, the home may be another.
+    /// What it does meanwhile comes before what it reads.
     func readHome(_ running: Running) {
         // One reading comes behind the other.
-        let delay = world.delay()
-        homeBusy = (max(homeBusy.reading, world.now + delay / 2), max(homeBusy.telling, world.now + delay))
-        let telling = homeBusy.telling
+        homeBusyUntil = max(homeBusyUntil, world.now + world.delay())
         homeReadings += 1
         let reading = homeReadings
-        world.after(homeBusy.reading - world.now) { [unowned self] in
+        world.after(homeBusyUntil - world.now) { [unowned self] in
+            guard self.running === running else { return }
             // Of that the process tells its core nothing.
             guard world.now >= homeHiddenUntil else { return checkReadAgain(reading, by: running) }
-            let read = enrolments
-            world.after(telling - world.now) { [unowned self] in
-                guard self.running === running else { return }
-                let known = read.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-                world.say(name, "reads in the home \(known.joined(separator: ", "))")
-                handle(.enrolments(read))
-            }
+            let known = enrolments.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            world.say(name, "reads in the home \(known.joined(separator: ", "))")
+            handle(.enrolments(enrolments))
         }
+    }
+
+    /// What it has of devices is that of the last backup. Answers of whom it has something else.
+    func putBackHome() -> Set<DeviceID> {
+        guard let backedUpHome else { return [] }
+        let before = enrolments
+        (enrolments, givenOut) = backedUpHome
+        let changed = Set(before.keys).union(enrolments.keys).filter { before[$0] != enrolments[$0] }
+        unread.formUnion(changed)
+        return changed
+    }
+
+    /// Through which incarnation a device was taken out, as this controller has heard, and is not let in.
+    func removedThrough(_ device: DeviceID) -> Int64 {
+        isLetIn(device) ? 0 : max(removed[device] ?? 0, desired.removed[device] ?? 0)
+    }
+
+    /// Not by who was taken out once more since.
+    func isLetIn(_ device: DeviceID) -> Bool { letIn[device].map { $0 == desired.removals[device] } ?? false }
+
+    /// What it has said until now was a removed device's.
+    func noteLetIn(_ device: DeviceID) {
+        letIn[device] = desired.removals[device]
+        removed[device] = nil
+        forgetWords(of: device)
+    }
+
+    func forgetWords(of device: DeviceID) {
+        watch.forget(device)
+        questions.forget(device)
+    }
+
+    /// The home notes that a device is enrolled.
+    func enrol(_ device: DeviceID, as incarnation: Int64) {
+        enrolments[device] = incarnation
+        givenOut[device] = incarnation
     }
 
     /// What could not be read is read again soon.

@@ -64,28 +64,27 @@ extension Controller {
         guard watch.isNew, isUp, world.violation == nil else { return }
         let (doubled, changed) = (watch.doubled, watch.changed)
         watch.checked()
-        for device in changed.sorted() where watch.gone.contains(device) && enrolments[device] != nil {
+        for device in changed.sorted() where watch.gone.contains(device) && isInHome(device) {
             // What was taken out leaves nothing behind, also of its end.
-            let last = max(removed[device] ?? 0, desired.removed[device] ?? 0)
-            guard watch.incarnation(of: device) ?? .max > last else { continue }
+            guard watch.incarnation(of: device) ?? .max > removedThrough(device) else { continue }
             guard let known = try? store.device(device), known.since != clock else { continue }
             let since = known.since.map { "\($0)" } ?? "ever"
             world.fail(.presence, "\(device) has left now, and is shown as gone since \(since)")
         }
-        for (device, newest) in doubled.sorted(by: { $0.key < $1.key }) where enrolments[device] != nil {
+        for (device, newest) in doubled.sorted(by: { $0.key < $1.key }) where isInHome(device) {
             guard let known = try? store.device(device), known.incarnation == newest.incarnation else { continue }
             if known.warning == nil {
                 world.fail(.presence, "\(device) speaks twice, as a copy does, and nobody is warned")
             }
         }
         guard let online = try? store.onlineDevices() else { return }
-        for device in online.sorted() where !watch.heard.contains(device) && enrolments[device] != nil {
+        for device in online.sorted() where !watch.heard.contains(device) && isInHome(device) {
             world.fail(.presence, "\(device) is shown as connected, and has not been heard on this connection")
         }
-        for device in online.sorted() where watch.gone.contains(device) && enrolments[device] != nil {
+        for device in online.sorted() where watch.gone.contains(device) && isInHome(device) {
             world.fail(.presence, "\(device) is shown as connected, and its last word was that it leaves")
         }
-        for device in online.sorted() {
+        for device in online.sorted() where !unread.contains(device) {
             guard let spoken = watch.incarnation(of: device), let given = homeRead[device], spoken < given else {
                 continue
             }
@@ -93,7 +92,9 @@ extension Controller {
         }
         for (device, said) in watch.present.sorted(by: { $0.key < $1.key }) where !online.contains(device) {
             // Enrolled again meanwhile: what runs as an earlier incarnation can connect no more.
-            guard let enrolled = enrolments[device], said.incarnation >= enrolled, mayKnow(device) else { continue }
+            guard let enrolled = enrolments[device], said.incarnation >= enrolled,
+                said.incarnation > removedThrough(device), mayKnow(device)
+            else { continue }
             if world.machines.contains(where: { $0.id == device && $0.removalMayFollowUntil > world.now }) { continue }
             world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
         }
@@ -102,8 +103,11 @@ extension Controller {
     /// Whether it can know what the home says of a device: that one is back which the store has as taken out, only the home
     /// tells, and that it may not have been able to read.
     func mayKnow(_ device: DeviceID) -> Bool {
-        homeRead[device] == enrolments[device] || (try? store.device(device)) != nil
+        !unread.contains(device) && (homeRead[device] == enrolments[device] || (try? store.device(device)) != nil)
     }
+
+    /// Whether the home has it, and had nothing else of it when the controller looked there.
+    private func isInHome(_ device: DeviceID) -> Bool { enrolments[device] != nil && !unread.contains(device) }
 
     /// Who is shown as gone is so since the controller has heard of it.
     func checkGone() {
@@ -128,7 +132,7 @@ extension Controller {
             if let before = orders[place], order < before, !isCopied {
                 world.fail(.order, "the status of \(place.app) on \(place.device) went from \(before) back to \(order)")
             }
-            if let last = removed[place.device], order.incarnation <= last {
+            if let last = removed[place.device], order.incarnation <= last, !isLetIn(place.device) {
                 world.fail(.gone, "\(place.device) was taken out of the fleet, and its status \(order) is shown again")
             }
         }

@@ -74,6 +74,12 @@ final class Controller: BusClient {
     var questions = Questions()
     /// The incarnations that the home has given out.
     var enrolments: [DeviceID: Int64] = [:]
+    /// The last one of each device, also of those that were taken out since.
+    var givenOut: [DeviceID: Int64] = [:]
+    /// Both, as they were at the last backup.
+    var backedUpHome: (enrolments: [DeviceID: Int64], givenOut: [DeviceID: Int64])?
+    /// Who was taken out, how often, and is let in by a home that was put back, as this controller knows.
+    var letIn: [DeviceID: Int] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
     var promises: [Address: Int64] = [:]
     /// The latest epoch in which operators were answered that something is done; and as of the backup that was put back last.
@@ -114,10 +120,12 @@ final class Controller: BusClient {
     var rivals: [RandomID: (first: Int64?, last: Int64)] = [:]
     /// Which devices it shows as gone; nil where that is not known.
     var offline: Set<DeviceID>?
-    /// Until when it reads there, and is told what that came to.
-    var homeBusy: (reading: Int64, telling: Int64) = (0, 0)
+    /// Until when it reads there.
+    var homeBusyUntil: Int64 = 0
     /// What it has read in the home last.
     private(set) var homeRead: [DeviceID: Int64] = [:]
+    /// Of whom the home has something else since then, since it was put back.
+    var unread: Set<DeviceID> = []
     /// Until when nothing can be read there.
     var homeHiddenUntil: Int64 = 0
     /// How often it has asked to read there.
@@ -313,7 +321,10 @@ final class Controller: BusClient {
         case .tick: checkBeats(effects)
         case .refused: break
         case .enrolments(let enrolments):
-            homeRead = enrolments
+            // What they have said until now was somebody else's, or nobody's.
+            for device in unread.union(enrolments.keys.filter { !enrolled.contains($0) }) { forgetWords(of: device) }
+            (homeRead, unread) = (enrolments, [])
+            for (device, given) in enrolments where removedThrough(device) >= given { noteLetIn(device) }
             if !isFull { checkWarnings(enrolled) }
         }
         checkTold(event, effects, isFull: isFull)

@@ -33,6 +33,8 @@ struct DesiredModel {
     private(set) var groupChanges: Set<Reason> = []
     /// Through which incarnation each device was taken out.
     private(set) var removed: [DeviceID: Int64] = [:]
+    /// How often.
+    private(set) var removals: [DeviceID: Int] = [:]
     /// What is known of the keys of each when it was taken out last.
     var keysOfRemoved: [DeviceID: KeysOfRemoved] = [:]
     /// Changes that were done, and those that were refused: what comes again is answered again.
@@ -103,6 +105,7 @@ struct DesiredModel {
                 let request = try DeviceRequest(json: body, limit: Request.maximumSize)
                 let device = request.device
                 removed[device] = max(removed[device] ?? 0, request.incarnation ?? 0)
+                removals[device, default: 0] += 1
                 for group in groups.keys { groups[group]?.members.remove(device) }
                 forget(.device(device))
             case .enroll, .groups, .devices, .apps, .policies, .status, .progress, .history, .events, .plan: break

@@ -165,7 +165,8 @@ extension Action {
         case .request(_, .group(_, _, let members)): members == 0 ? nil : Int.bitWidth - 1 - members.leadingZeroBitCount
         case .request, .cutController, .cutOperator, .crashBroker, .stopBroker, .ageBroker, .saveBroker,
             .crashController, .fillControllerDisk, .backUpController, .putBackController, .setControllerClock,
-            .hideHome, .copyHome, .freezeController, .question, .renewTrust, .pause, .stallController, .stallBroker,
+            .hideHome, .putBackHome, .copyHome, .freezeController, .question, .renewTrust, .pause, .stallController,
+            .stallBroker,
             .lockOut:
             nil
         }

@@ -19,8 +19,8 @@ extension Machine {
         watch.promised = [:]
         leftBehind = nil
         world.controller.enrolments[id] = nil
-        world.controller.watch.forget(id)
-        world.controller.questions.forget(id)
+        world.controller.letIn[id] = nil
+        world.controller.forgetWords(of: id)
         // The broker may be told late, and what runs has said something more by then.
         let lateness = !world.isCalm && world.noise.chance(30) ? world.noise.milliseconds(1...30_000) : 0
         accountUntil = world.now + lateness
@@ -40,7 +40,11 @@ extension Machine {
         isRemovalUnfinished = false
         crash(isRestarting: false)
         if world.fault != .incarnationNotRaised {
-            enrollment.incarnation = max(enrollment.incarnation + 1, floors.incarnation)
+            // The home counts on from what it knows; what that has lost with a backup, the controller has heard, unless it has
+            // lost it as well.
+            let controller = world.controller
+            let last = controller.wasPutBack ? enrollment.incarnation : controller.givenOut[id] ?? 0
+            enrollment.incarnation = max(last + 1, floors.incarnation)
         }
         // Where two enrol it at once, the home may give out one that the controller has still to read there.
         isEnrolmentKnown = world.controller.isSteady && enrollment.incarnation == floors.incarnation
@@ -56,9 +60,8 @@ extension Machine {
                 }
             }
         ) { $1 }
-        world.controller.enrolments[id] = enrollment.incarnation
-        world.controller.watch.forget(id)
-        world.controller.questions.forget(id)
+        world.controller.enrol(id, as: enrollment.incarnation)
+        world.controller.forgetWords(of: id)
         world.broker.end(allOf: user)
         isOneAgain()
         if isReplacement {
@@ -87,6 +90,23 @@ extension Machine {
         }.map(\.app)
         let copies = world.clones.filter { $0.id == id }
         return Set(known).intersection(disk.keys.keys).filter { app in copies.allSatisfy { $0.disk.keys[app] != nil } }
+    }
+
+    /// The home, and with it the broker, knows another password of it, or none.
+    func homeWasPutBack() {
+        if world.controller.enrolments[id] == enrollment.incarnation {
+            // Whoever took it out does not know.
+            world.say(name, "is let in again")
+            if isRemovalUnfinished { removalMayFollowUntil = world.now + 60_000 }
+            (isRemoved, isRemovalUnfinished) = (false, false)
+        } else if isRemoved {
+            // Something else is in its place, which somebody takes out as well.
+            world.controller.enrolments[id] = nil
+        } else {
+            world.say(name, "is not let in any more")
+            world.broker.end(allOf: user)
+            enrolment = enrolment ?? .again
+        }
     }
 
     /// A second machine with all that this one has on its disk.

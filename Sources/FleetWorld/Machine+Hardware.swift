@@ -141,7 +141,7 @@ extension Machine {
             enrollment.incarnation += 1
             enrollment.floors = (try? world.controller.store.floors(for: id)) ?? [:]
             enrollment.epoch = (try? world.controller.store.latest().epoch) ?? 1
-            world.controller.enrolments[id] = enrollment.incarnation
+            world.controller.enrol(id, as: enrollment.incarnation)
             isOneAgain()
         }
         startAgent()

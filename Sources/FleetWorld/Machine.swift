@@ -130,7 +130,7 @@ final class Machine: BusClient {
             device: id, fleet: SimulatedFleet.id, fleetUUID: world.fleet.uuid, incarnation: 1,
             rootKey: world.fleet.rootKey.publicKey, trust: world.fleet.trust, epoch: 1, floors: [:])
         disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
-        world.controller.enrolments[id] = 1
+        world.controller.enrol(id, as: 1)
         watch = Watch(keepingEvents: world.eventLimit)
         person = Person(seed: world.schedule.seed ^ 0xFACE &+ UInt64(number))
         var ages = SplitMix64(seed: world.schedule.seed ^ 0x01DE4 &+ UInt64(number))

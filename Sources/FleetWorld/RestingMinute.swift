@@ -21,7 +21,7 @@ struct RestingMinute {
     }
 
     /// Events of the world for each device: there is nothing to wait for that comes every other moment.
-    static let mostSteps = 600
+    static let mostSteps = 750
 
     private var counts: [DeviceID: [Part: Int]] = [:]
 

@@ -156,6 +156,23 @@ extension Schedule {
         }
     }
 
+    /// In some it is put back as it was before some came or were taken out.
+    mutating func addHomePutBack(_ theme: Theme?) {
+        var homes = SplitMix64(seed: seed ^ 0x4037)
+        guard homes.chance(theme == .registry || theme == .members ? 30 : 4) else { return }
+        var at = steps[homes.below(steps.count)].at
+        func happen(_ action: Action) {
+            steps.insert(Step(at, action), inOrderOf: \.at)
+            at += homes.milliseconds(homes.chance(50) ? 1...3_000 : 3_000...40_000)
+        }
+        happen(.backUpController)
+        for _ in 0...homes.below(2) {
+            let device = homes.below(devices)
+            happen(homes.chance(60) ? .remove(device) : .enroll(device, isNew: homes.chance(40)))
+        }
+        happen(.putBackHome)
+    }
+
     /// In some it was copied, and somebody uses the copy as well.
     mutating func addCopyOfHome() {
         var copies = SplitMix64(seed: seed ^ 0x21FA1)

@@ -29,6 +29,7 @@ extension Schedule {
         addChangesOfLayers(theme)
         addPeople(theme)
         addHiddenHome(theme)
+        addHomePutBack(theme)
         addCopyOfHome()
         addWrongLists()
         addLockOut()

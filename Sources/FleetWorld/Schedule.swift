@@ -97,6 +97,8 @@ package enum Action: Hashable, Sendable {
     case setControllerClock(Int64)
     /// Its home cannot be read, for milliseconds.
     case hideHome(Int64)
+    /// What the home has of devices, and the broker of their passwords, is put back as it was at the last backup.
+    case putBackHome
     /// Somebody starts a controller on a copy of the home, which comes three times, every so many milliseconds.
     case copyHome(every: Int64)
     case forge(Int, Forgery)

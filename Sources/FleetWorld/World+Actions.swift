@@ -48,6 +48,7 @@ extension World {
         case .putBackController(let withFolder): controller.putBack(withFolder: withFolder)
         case .setControllerClock(let seconds): controller.setClock(by: seconds)
         case .hideHome(let time): controller.hideHome(for: time)
+        case .putBackHome: putBackHome()
         case .copyHome(let pause): rival.start(comingEvery: pause)
         case .forge(let device, let forgery): forge(forgery, for: machines[device])
         case .stopAgent(let device): machines[device].stop()
@@ -131,6 +132,20 @@ extension World {
             })
     }
 
+    /// Who is not let in any more is enrolled again sooner or later; of who is let in again, some are taken out once more.
+    private func putBackHome() {
+        say("home", "is put back")
+        let changed = controller.putBackHome()
+        for machine in machines where changed.contains(machine.id) {
+            machine.homeWasPutBack()
+            let isTakenOut = noise.chance(30)
+            after(noise.milliseconds(100...90_000)) { [unowned self] in
+                if machine.enrolment != nil { return finishEnrolment(of: machine, by: operators[0]) }
+                if isTakenOut, !isCalm, !machine.isRemoved, controller.isLetIn(machine.id) { remove(machine) }
+            }
+        }
+    }
+
     private func clone(_ machine: Machine) {
         guard !clones.contains(where: { $0.id == machine.id }) else { return }
         clones.append(machine.clone())
@@ -151,6 +166,8 @@ extension World {
             machine.watch.forgive(through: incarnation)
             // An answer from before a backup was put back speaks of what is lost with the rest.
             guard controller.putBacks == putBacks else { return }
+            // The home may have been put back meanwhile.
+            guard machine.isRemoved || machine.enrollment.incarnation > incarnation else { return }
             machine.isRemovalUnfinished = false
             if machine.enrolment != nil { machine.removalMayFollowUntil = now + 60_000 }
             controller.removed[machine.id] = incarnation

@@ -28,8 +28,9 @@ extension World {
     ) {
         // What a backup lacks comes to light with the next event.
         guard !controller.wasPutBack else { return }
-        // What was stored of an earlier incarnation may have been forgotten with it.
+        // What was stored of an earlier incarnation may have been forgotten with it, and of one that was let in again.
         let incarnation = machine.enrollment.incarnation
+        guard controller.desired.removed[machine.id] ?? 0 < incarnation else { return }
         let own = events.keys.filter { $0.device == machine.id && $0.incarnation == incarnation }
         for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
             // Where not even its last event could stay, nothing tells what was before it.

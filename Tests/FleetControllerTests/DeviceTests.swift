@@ -640,8 +640,7 @@ struct DeviceTests {
     }
 
     @Test(
-        "who was enrolled and has never said a word is shown, and who was removed is not, however late the home was read"
-    )
+        "who was enrolled and has never said a word is shown, and who was removed is not until it is enrolled again")
     func enrolledAndSilent() throws {
         let world = try World()
         world.connect()
@@ -656,12 +655,51 @@ struct DeviceTests {
         world.online(till)
         #expect(try devices() == ["till-1 online 0", "till-2 unknown 0"])
         try world.body(.deviceRemove, #"{"device":"till-2"}"#)
-        world.handle(.enrolments([till: 1, other: 3]))
+        world.handle(.enrolments([till: 1]))
         #expect(try devices() == ["till-1 online 0"])
         world.handle(.enrolments([till: 1, other: 4]))
         #expect(try devices() == ["till-1 online 0", "till-2 unknown 0"])
         world.handle(.enrolments([till: 1]))
         #expect(try devices() == ["till-1 online 0", "till-2 unknown 1"], "the home has it no more")
+    }
+
+    @Test(
+        "who was removed, and is let in again by a home that was put back, is shown with a warning until it is removed or enrolled"
+    )
+    func letInAgain() throws {
+        let world = try World()
+        world.connect()
+        world.handle(.enrolments([till: 1]))
+        world.online(till)
+        world.report(.fresh(till, mail, at: world.now))
+        func counted() throws -> Int64 { try world.store.transaction { try $0.warnedDeviceCount() } }
+        for end in [Verb.deviceRemove, .enroll] {
+            try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+            world.pass(seconds: 10)
+            world.handle(.enrolments([:]))
+            #expect(try world.body(.devices, "{}")["devices"] == [])
+            let asked = world.asksForEnrolments
+            world.pass(seconds: 10)
+            world.online(till)
+            #expect(world.asksForEnrolments > asked, "who speaks can connect")
+            world.handle(.enrolments([till: 1]))
+            #expect(
+                try warnings(world).first?.stringValue?.hasPrefix("was removed, and can connect all the same") == true)
+            #expect(try counted() == 1)
+            world.online(till)
+            world.report(.fresh(till, mail, at: world.now))
+            let row = try world.body(.devices, "{}")["devices"]?.arrayValue?.first
+            #expect(row?["state"] == "online" && row?["apps"] == 1)
+            #expect(try warnings(world).count == 1, "whatever it says")
+            if end == .enroll {
+                #expect(try world.body(.enroll, #"{"device":"till-1"}"#)["incarnation"] == 2)
+                world.pass(seconds: 10)
+                world.handle(.enrolments([till: 2]))
+                world.online(till, incarnation: 2)
+                #expect(try warnings(world) == [])
+                #expect(try counted() == 0)
+            }
+        }
     }
 
     @Test(

@@ -138,7 +138,10 @@ struct Collector {
         advance(&device, presence.incarnation, presence.boot)
         if presence.incarnation == device.incarnation { device.announced = max(device.announced, presence.boot) }
         let isNewConnection = device.connection != presence.connection
-        if !isRetained, !device.isReplaced {
+        // What was replaced can connect no more, unless the home was put back.
+        let isReplaced = presence.incarnation < device.enrolled ?? 0
+        if isReplaced, !isRetained { needsEnrolments = true }
+        if !isRetained, !isReplaced {
             if isNewConnection || !device.wasOnline { device.since = now }
             device.state = session
         } else if isNewConnection || device.isOffline {
@@ -314,7 +317,11 @@ struct Collector {
     /// and what it claims to know counts for nothing.
     private mutating func isLeftover(of name: DeviceID, _ incarnation: Int64, _ address: Address) throws -> Bool {
         let isLeftover = try wasRemoved(name, incarnation)
-        if isLeftover { leftovers.append(address) }
+        if isLeftover {
+            leftovers.append(address)
+            // A home that was put back from before the removal lets it in again.
+            needsEnrolments = true
+        }
         return isLeftover
     }
 
@@ -332,7 +339,7 @@ struct Collector {
         if let removed = try transaction.removedIncarnation(of: name) {
             guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
                 if let address { leftovers.append(address) }
-                needsEnrolments = needsEnrolments || incarnation > removed
+                needsEnrolments = true
                 return nil
             }
             // Enrolled since, and this store has no memory of it: it was put back from a backup.

@@ -215,11 +215,11 @@ package struct ControllerCore: ~Copyable {
         self.enrolments = enrolments
         schedule.noteEnrolments(enrolments, Self.enrolmentPatience, at: turn.now)
         let hasNewcomers = schedule.needsEnrolments
-        let (strangers, missing) = try store.transaction { transaction in
-            let (strangers, missing) = try transaction.learn(enrolments, hasNewcomers: hasNewcomers)
+        let (strangers, missing, letIn) = try store.transaction { transaction in
+            let (strangers, missing, letIn) = try transaction.learn(enrolments, hasNewcomers: hasNewcomers)
             return (
                 try strangers.filter { try transaction.warn($0, DeviceWarning.neverGivenOut($0.incarnation)) },
-                try missing.filter { try transaction.warn($0, DeviceWarning.isNotEnrolled($0.name)) }
+                try missing.filter { try transaction.warn($0, DeviceWarning.isNotEnrolled($0.name)) }, letIn
             )
         }
         for device in strangers {
@@ -229,6 +229,9 @@ package struct ControllerCore: ~Copyable {
         }
         for device in missing {
             turn.log(.warning, "a device is known that is not enrolled any more", ["device": "\(device.name)"])
+        }
+        for device in letIn {
+            turn.log(.warning, "a device was removed, and the home lets it in", ["device": "\(device)"])
         }
     }
 

@@ -52,6 +52,11 @@ enum DeviceWarning {
             + " backup"
     }
 
+    static func isLetInAgain(_ device: DeviceID) -> String {
+        "was removed, and can connect all the same: the fleet's folder was put back from before that, or it was removed with"
+            + " another (run 'fleetctl device remove \(device)' on the broker's host, or enroll it again)"
+    }
+
     static func isNotEnrolled(_ device: DeviceID) -> String {
         "is not enrolled any more: taken out of the fleet while this controller was away, or after the backup that this"
             + " database is (run 'fleetctl device remove \(device)' again), or a registry restored from a backup"

@@ -12,7 +12,8 @@ extension ControllerCore {
         case tick
         /// The broker has refused something that this connection has said.
         case refused
-        /// The incarnations that the home has given out.
+        /// The incarnations that the home has given out, as it is at this moment: a device that was removed by an earlier event
+        /// and stands there has been let in again.
         case enrolments([DeviceID: Int64])
     }
 

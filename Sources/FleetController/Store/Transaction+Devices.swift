@@ -71,11 +71,16 @@ extension FleetStore.Transaction {
         }
     }
 
-    /// How many devices ``DeviceRow/warning``, ``keysOnEarlierDisks(of:)``, ``keysOnCopies(of:)`` or ``gaps(of:)`` speak of.
+    /// How many devices ``DeviceRow/warning``, ``keysOnEarlierDisks(of:)``, ``keysOnCopies(of:)``, ``isLetInAgain(_:)`` or
+    /// ``gaps(of:)`` speak of.
     func warnedDeviceCount() throws -> Int64 { try number(Self.countWarned) ?? 0 }
 
     static let countWarned = """
         SELECT count(*) FROM devices WHERE warning IS NOT NULL OR copied = 1 OR id IN (SELECT device FROM gaps)
+        OR id IN (
+            SELECT devices.id FROM removed_devices JOIN devices USING (name)
+            WHERE is_back = 1 AND devices.enrolled <= removed_devices.incarnation
+            AND removed_devices.incarnation < 9007199254740991)
         OR EXISTS (
             SELECT 1 FROM left_keys
             WHERE device = devices.name AND removed_groups IS NULL AND left_keys.disk IS NOT devices.disk)

@@ -4,10 +4,11 @@ import GRDB
 extension FleetStore.Transaction {
     /// Takes over which incarnations the home has given out: also a device that never said a word is one of the fleet. Answers
     /// the devices that claim another, and those that the home does not have (any more): at most 1,000 of each. One that has
-    /// come since the home was read is none of them.
+    /// come since the home was read is none of them. And those that were removed, and that the home lets in again: it was put
+    /// back from before that.
     func learn(
         _ enrolments: [DeviceID: Int64], hasNewcomers: Bool
-    ) throws -> (strangers: [DeviceRow], missing: [DeviceRow]) {
+    ) throws -> (strangers: [DeviceRow], missing: [DeviceRow], letIn: [DeviceID]) {
         var missing: [DeviceRow] = []
         var known: Set<DeviceID> = []
         for row in try rows("SELECT name, enrolled, incarnation FROM devices") {
@@ -22,15 +23,12 @@ extension FleetStore.Transaction {
             try update(device)
             if now == nil, before != nil || isStrange { missing.append(device) }
         }
-        for row in try rows("SELECT name, incarnation, is_back FROM removed_devices") {
+        var letIn: [DeviceID] = []
+        for row in try rows("SELECT name, incarnation FROM removed_devices WHERE NOT is_back") {
             guard let name = DeviceID(row[0] as String), let enrolled = enrolments[name] else { continue }
-            if enrolled <= row[1] {
-                // The home was read before it was removed.
-                known.insert(name)
-            } else if !(row[2] as Bool) {
-                // Enrolled again without a word to this store.
-                try readmit(name)
-            }
+            // Enrolled again without a word to this store; or it never was, and can connect all the same.
+            try readmit(name)
+            if enrolled <= row[1] { letIn.append(name) }
         }
         // By name: what a batch of reports writes lies close together in the end, where devices speak in that order.
         for (name, given) in enrolments.filter({ !known.contains($0.key) }).sorted(by: { $0.key < $1.key }) {
@@ -38,7 +36,7 @@ extension FleetStore.Transaction {
         }
         let strangers = try rows("SELECT name FROM devices WHERE incarnation > enrolled LIMIT 1000")
             .compactMap { try DeviceID($0[0] as String).flatMap { try device($0) } }
-        return (strangers, missing)
+        return (strangers, missing, letIn)
     }
 
     /// Keeps what an operator should look at. Answers whether it is news.

@@ -51,6 +51,12 @@ extension FleetStore.Transaction {
         try number("SELECT 1 FROM removed_devices WHERE name = ? AND incarnation >= ?", [name.text, incarnation]) != nil
     }
 
+    /// Whether a device is enrolled as what was removed: its home was put back from before that.
+    func isLetInAgain(_ device: DeviceRow) throws -> Bool {
+        guard let enrolled = device.enrolled else { return false }
+        return try wasRemoved(device.name, incarnation: enrolled)
+    }
+
     /// The last incarnation of each device that was removed, also when it is enrolled again, where that is known.
     private func cachedRemovals() throws -> [DeviceID: Int64] {
         if let removed = cache.removed { return removed }
