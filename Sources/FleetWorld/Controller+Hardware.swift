@@ -96,6 +96,11 @@ extension Controller {
 
     func calm() {
         goOn()
+        // As the guide says, where the home was put back.
+        if !unread.isEmpty {
+            downFor = 100
+            crash()
+        }
         effectsLeft = nil
         roomLeft = nil
         homeHiddenUntil = 0
@@ -115,8 +120,12 @@ extension Controller {
             guard world.now >= homeHiddenUntil else { return checkReadAgain(reading, by: running) }
             let known = enrolments.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
             world.say(name, "reads in the home \(known.joined(separator: ", "))")
-            handle(.enrolments(enrolments))
+            handle(.enrolments(world.fault == .letInIgnored ? withoutRemoved : enrolments))
         }
+    }
+
+    private var withoutRemoved: [DeviceID: Int64] {
+        enrolments.filter { (try? store.isRemoved($0.key, $0.value)) != true }
     }
 
     /// What it has of devices is that of the last backup. Answers of whom it has something else.
@@ -129,18 +138,35 @@ extension Controller {
         return changed
     }
 
-    /// Through which incarnation a device was taken out, as this controller has heard, and is not let in.
-    func removedThrough(_ device: DeviceID) -> Int64 {
-        isLetIn(device) ? 0 : max(removed[device] ?? 0, desired.removed[device] ?? 0)
+    /// Whether an incarnation was taken out, as this controller has heard, and is not let in since.
+    func isRemoved(_ device: DeviceID, _ incarnation: Int64) -> Bool {
+        incarnation <= removedThrough(device) && !(isLetIn(device) && homeRead[device] == incarnation)
+    }
+
+    private func removedThrough(_ device: DeviceID) -> Int64 {
+        max(removed[device] ?? 0, desired.removed[device] ?? 0)
     }
 
     /// Not by who was taken out once more since.
     func isLetIn(_ device: DeviceID) -> Bool { letIn[device].map { $0 == desired.removals[device] } ?? false }
 
+    /// The home has told who is enrolled.
+    func noteLetIn(_ enrolments: [DeviceID: Int64]) {
+        for (device, given) in enrolments {
+            if given > removedThrough(device) {
+                letIn[device] = nil
+            } else if !isLetIn(device) {
+                noteLetIn(device)
+            }
+        }
+    }
+
     /// What it has said until now was a removed device's.
-    func noteLetIn(_ device: DeviceID) {
+    private func noteLetIn(_ device: DeviceID) {
         letIn[device] = desired.removals[device]
         removed[device] = nil
+        orders = orders.filter { $0.key.device != device }
+        world.restingMinute?.letIn(device)
         forgetWords(of: device)
     }
 

@@ -60,13 +60,15 @@ extension Controller {
     }
 
     /// Who is shown as connected has spoken, and who has spoken last is shown.
-    func checkPresences() {
+    ///
+    /// - Parameter new: Whom the store did not know before: who was taken out has spoken in vain until then.
+    func checkPresences(new: Set<DeviceID>) {
         guard watch.isNew, isUp, world.violation == nil else { return }
         let (doubled, changed) = (watch.doubled, watch.changed)
         watch.checked()
         for device in changed.sorted() where watch.gone.contains(device) && isInHome(device) {
             // What was taken out leaves nothing behind, also of its end.
-            guard watch.incarnation(of: device) ?? .max > removedThrough(device) else { continue }
+            if let spoken = watch.incarnation(of: device), isRemoved(device, spoken) { continue }
             guard let known = try? store.device(device), known.since != clock else { continue }
             let since = known.since.map { "\($0)" } ?? "ever"
             world.fail(.presence, "\(device) has left now, and is shown as gone since \(since)")
@@ -93,7 +95,8 @@ extension Controller {
         for (device, said) in watch.present.sorted(by: { $0.key < $1.key }) where !online.contains(device) {
             // Enrolled again meanwhile: what runs as an earlier incarnation can connect no more.
             guard let enrolled = enrolments[device], said.incarnation >= enrolled,
-                said.incarnation > removedThrough(device), mayKnow(device)
+                !isRemoved(device, said.incarnation), mayKnow(device),
+                !new.contains(device) || desired.removed[device] == nil
             else { continue }
             if world.machines.contains(where: { $0.id == device && $0.removalMayFollowUntil > world.now }) { continue }
             world.fail(.presence, "\(device) is not shown as connected: somebody else's word was taken for its own")
@@ -109,8 +112,24 @@ extension Controller {
     /// Whether the home has it, and had nothing else of it when the controller looked there.
     private func isInHome(_ device: DeviceID) -> Bool { enrolments[device] != nil && !unread.contains(device) }
 
+    /// What a broker has kept of somebody's end, and shows again, is no end anew.
+    private func checkSince(_ known: [DeviceID: Timestamp?], _ messages: [ControllerCore.Message]) {
+        let spoken = messages.compactMap { message -> DeviceID? in
+            guard !message.isRetained else { return nil }
+            return switch Address(topic: message.topic, in: SimulatedFleet.id) {
+            case .presence(.device(let device)), .reply(let device, _, _): device
+            default: nil
+            }
+        }
+        for (device, since) in known.sorted(by: { $0.key < $1.key }) where !spoken.contains(device) {
+            guard let before = goneSince[device], before != since, offline?.contains(device) == true else { continue }
+            world.fail(.presence, "\(device) was shown as gone before, and is so since another time, \(since ?? clock)")
+        }
+        goneSince = known
+    }
+
     /// Who is shown as gone is so since the controller has heard of it.
-    func checkGone() {
+    func checkGone(_ messages: [ControllerCore.Message]) {
         guard isUp else { return }
         let known = world.machines.compactMap { machine in
             (try? store.device(machine.id)).flatMap { $0.isOffline ? (machine.id, $0.since) : nil }
@@ -119,6 +138,7 @@ extension Controller {
             let since = since.map { "\($0)" } ?? "ever"
             world.fail(.presence, "\(device) is shown as gone as of now, and since \(since)")
         }
+        checkSince(Dictionary(known) { $1 }, messages)
         offline = Set(known.map(\.0))
     }
 
@@ -132,7 +152,7 @@ extension Controller {
             if let before = orders[place], order < before, !isCopied {
                 world.fail(.order, "the status of \(place.app) on \(place.device) went from \(before) back to \(order)")
             }
-            if let last = removed[place.device], order.incarnation <= last, !isLetIn(place.device) {
+            if let last = removed[place.device], order.incarnation <= last, isRemoved(place.device, order.incarnation) {
                 world.fail(.gone, "\(place.device) was taken out of the fleet, and its status \(order) is shown again")
             }
         }
@@ -230,13 +250,14 @@ extension Controller {
         if world.now % 4 == 0, !isStopping { world.checkCounts() }
     }
 
-    /// What was answered is kept for a day, by a clock that nobody has set: who asks again hears the same, and no change is made
-    /// twice. A backup may know of less.
+    /// What was answered is kept for a day; where somebody sets the clock, at least until it has gone evenly for some hours: who
+    /// asks again hears the same, and no change is made twice. A backup may know of less.
     func checkKept() throws {
-        guard isPunctual, !wasPutBack else { return }
+        guard !wasPutBack else { return }
+        let time = isPunctual ? Self.keptFor : Self.keptUnevenly
         for (name, at) in keptSince.sorted(by: { ($0.value, $0.key.id.text) < ($1.value, $1.key.id.text) }) {
             let age = world.now - at
-            guard try age < Self.keptFor && !store.keepsAnswer(to: name.id, of: name.user) else { continue }
+            guard try age < time && !store.keepsAnswer(to: name.id, of: name.user) else { continue }
             world.fail(
                 .answered, "\(name.user.text) was answered \(age / 3_600_000) h ago, and that is not kept any more")
         }
@@ -244,6 +265,7 @@ extension Controller {
 
     /// A day, but for an hour.
     private static let keptFor: Int64 = 82_800_000
+    private static let keptUnevenly: Int64 = 5 * 3_600_000
 
     /// Devices that the store has never heard of.
     private var strangers: Set<DeviceID> {

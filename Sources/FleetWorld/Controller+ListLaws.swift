@@ -16,6 +16,9 @@ extension Controller {
             let given = homeRead[id]
             let isMissing = given == nil && enrolled.contains(id)
             let isStranger = given.map { $0 < device.incarnation } ?? false
+            if isLetIn(id), (try? store.isLetInAgain(id)) != true {
+                world.fail(.summary, "\(id) was taken out, and is let in by the home, and nobody is warned")
+            }
             guard isMissing || isStranger else { continue }
             let wanted = isMissing ? "is not enrolled any more" : "speaks as incarnation \(device.incarnation), which"
             if !(device.warning ?? "").hasPrefix(wanted) {

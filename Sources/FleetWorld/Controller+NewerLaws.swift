@@ -35,6 +35,6 @@ extension Controller {
 
     /// What was taken out may claim anything, also before an operator hears that it was.
     private func isThere(_ device: DeviceID, _ incarnation: Int64) -> Bool {
-        homeRead[device] == incarnation && removedThrough(device) < incarnation
+        homeRead[device] == incarnation && !isRemoved(device, incarnation)
     }
 }

@@ -25,7 +25,7 @@ extension Controller {
         }
         if case .hello(let device) = address,
             let machine = world.machines.first(where: { $0.id == device }), machine.isRemoved,
-            !machine.isRemovalUnfinished, machine.enrolment == nil
+            !machine.isRemovalUnfinished, machine.enrolment == nil, !isLetIn(device)
         {
             world.fail(.gone, "the controller greets \(device), which was taken out")
         }

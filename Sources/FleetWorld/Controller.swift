@@ -120,6 +120,8 @@ final class Controller: BusClient {
     var rivals: [RandomID: (first: Int64?, last: Int64)] = [:]
     /// Which devices it shows as gone; nil where that is not known.
     var offline: Set<DeviceID>?
+    /// Since when it showed them so.
+    var goneSince: [DeviceID: Timestamp?] = [:]
     /// Until when it reads there.
     var homeBusyUntil: Int64 = 0
     /// What it has read in the home last.
@@ -314,8 +316,8 @@ final class Controller: BusClient {
                 questions.handled(messages, at: world.now, where: mayKnow)
             }
             // One that stops has read no further.
-            if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences() }
-            checkGone()
+            if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences(new: strangers.before) }
+            checkGone(messages)
             checkOrders()
             if !isFull { checkCopies() }
         case .tick: checkBeats(effects)
@@ -324,7 +326,7 @@ final class Controller: BusClient {
             // What they have said until now was somebody else's, or nobody's.
             for device in unread.union(enrolments.keys.filter { !enrolled.contains($0) }) { forgetWords(of: device) }
             (homeRead, unread) = (enrolments, [])
-            for (device, given) in enrolments where removedThrough(device) >= given { noteLetIn(device) }
+            noteLetIn(enrolments)
             if !isFull { checkWarnings(enrolled) }
         }
         checkTold(event, effects, isFull: isFull)

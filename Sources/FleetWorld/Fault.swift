@@ -42,5 +42,5 @@ package enum Fault: String, CaseIterable, Sendable {
     /// Who asks takes any answer for its own.
     case answersConfused
     // Members of the fleet
-    case removedNotCleared, enrolmentsNotRead, incarnationNotRaised
+    case removedNotCleared, enrolmentsNotRead, incarnationNotRaised, letInIgnored
 }

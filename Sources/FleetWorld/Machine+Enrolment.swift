@@ -16,6 +16,7 @@ extension Machine {
         isRemoved = true
         isRemovalUnfinished = true
         takenOutAt = world.now
+        takenOutAs = world.controller.enrolments[id] ?? enrollment.incarnation
         watch.promised = [:]
         leftBehind = nil
         world.controller.enrolments[id] = nil
@@ -94,15 +95,12 @@ extension Machine {
 
     /// The home, and with it the broker, knows another password of it, or none.
     func homeWasPutBack() {
+        if isRemovalUnfinished { removalMayFollowUntil = world.now + 60_000 }
         if world.controller.enrolments[id] == enrollment.incarnation {
             // Whoever took it out does not know.
             world.say(name, "is let in again")
-            if isRemovalUnfinished { removalMayFollowUntil = world.now + 60_000 }
             (isRemoved, isRemovalUnfinished) = (false, false)
-        } else if isRemoved {
-            // Something else is in its place, which somebody takes out as well.
-            world.controller.enrolments[id] = nil
-        } else {
+        } else if !isRemoved {
             world.say(name, "is not let in any more")
             world.broker.end(allOf: user)
             enrolment = enrolment ?? .again

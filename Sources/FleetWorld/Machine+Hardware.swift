@@ -14,7 +14,7 @@ extension Machine {
     /// A device of the same name that has nothing yet.
     func begin() {
         image = nil
-        disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
+        disk = DeviceDisk(isReal: world.schedule.seed % 8 == 0)
         clocks.boot(at: world.now)
         watch = watch.ofNewDevice
         for app in apps {

@@ -32,6 +32,8 @@ final class Machine: BusClient {
     /// of last, and the device counts as taken out until the home is read and it speaks again.
     var removalMayFollowUntil: Int64 = 0
     var takenOutAt: Int64 = 0
+    /// As what the home had it then.
+    var takenOutAs: Int64 = 0
     /// Until then the broker takes the password that it had before.
     var accountUntil: Int64 = 0
     /// The controller has known of its last enrolment before that was in the home.
@@ -129,7 +131,7 @@ final class Machine: BusClient {
         enrollment = Enrollment(
             device: id, fleet: SimulatedFleet.id, fleetUUID: world.fleet.uuid, incarnation: 1,
             rootKey: world.fleet.rootKey.publicKey, trust: world.fleet.trust, epoch: 1, floors: [:])
-        disk = DeviceDisk(isReal: world.schedule.seed % 32 == 0)
+        disk = DeviceDisk(isReal: world.schedule.seed % 8 == 0)
         world.controller.enrol(id, as: 1)
         watch = Watch(keepingEvents: world.eventLimit)
         person = Person(seed: world.schedule.seed ^ 0xFACE &+ UInt64(number))

@@ -56,13 +56,25 @@ enum Meeting: CaseIterable {
     case wordsOfBefore
     /// The broker has forgotten who is in a group.
     case groupLostByBroker
+    /// Wrong passcodes are to have an app wiped, and the agent dies.
+    case guessedBeforeDeath
+    /// What was said in several starts of an agent is heard at once, and it dies again.
+    case saidInTwoStarts
+    /// An app has answered, is told something newer, has still to answer that, and its agent dies.
+    case answerOfBefore
+    /// Apps retire themselves, and all is signed anew.
+    case retiredBeforeSignature
+    /// An app retires itself behind something else that it says, and dies with its agent.
+    case retiredAtDeath
 
     /// Those of most of these worlds' policies; nil for what needs none of its own.
     private var themes: [Schedule.Theme] {
         switch self {
         case .limitInBetween: [.away]
         case .backInReady: [.retiring, .passcodes]
-        case .answerBeforeDeath, .deathInCallback: [.retiring, .layers]
+        case .answerBeforeDeath, .deathInCallback, .answerOfBefore: [.retiring, .layers]
+        case .retiredBeforeSignature: [.trust, .retiring, .restore]
+        case .retiredAtDeath: [.retiring]
         case .groupAgain: [.layers, .levels, .members]
         case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup, .wordsOfBefore: [.restore, .registry]
         case .returnsTwice: [.retiring, .layers]
@@ -76,8 +88,9 @@ enum Meeting: CaseIterable {
         case .newInGroups: [.members, .clones]
         case .lateEnrolment: [.members, .registry]
         case .unheard, .hiddenForLong: [.losses]
+        case .saidInTwoStarts: [.losses, .disks, .retiring]
         case .levelBehindLevel: [.levels]
-        case .retiredWhileLocked, .lockUnseen: [.passcodes]
+        case .retiredWhileLocked, .lockUnseen, .guessedBeforeDeath: [.passcodes]
         case .presencesInReadBack: [.losses, .members]
         case .groupLostByBroker: [.members, .restore, .layers]
         }

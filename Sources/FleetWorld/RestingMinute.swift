@@ -20,7 +20,8 @@ struct RestingMinute {
         }
     }
 
-    /// Events of the world for each device: there is nothing to wait for that comes every other moment.
+    /// Events of the world for each device: there is nothing to wait for that comes every other moment. Among them are the alarms
+    /// that operators have set for what was answered since.
     static let mostSteps = 750
 
     private var counts: [DeviceID: [Part: Int]] = [:]
@@ -41,6 +42,9 @@ struct RestingMinute {
     private mutating func note(_ part: Part, of device: DeviceID) {
         counts[device, default: [:]][part, default: 0] += 1
     }
+
+    /// Until now it has spoken in vain.
+    mutating func letIn(_ device: DeviceID) { counts[device] = nil }
 
     func count(_ part: Part, of device: DeviceID) -> Int { counts[device]?[part] ?? 0 }
 }

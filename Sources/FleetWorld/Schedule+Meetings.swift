@@ -157,6 +157,10 @@ private struct Script {
             say(.auth, Change.retired)
             pass(random.chance(60) ? 0...40 : 500...5_000)
             happen(.remove(device))
+            if random.chance(40) {
+                pass(500...8_000)
+                happen(.enroll(device, isNew: random.chance(30)))
+            }
         case .clockSetBack:
             happen(.closeApp(device, app, 500_000))
             pass(500...3_000)
@@ -251,6 +255,65 @@ private struct Script {
             happen(.retire(device, app))
             pass(500...3_000)
             say(.auth, Change.authorized, at: .all)
+        case .answerOfBefore:
+            for _ in 0..<3 {
+                say(.dlp, random.below(6))
+                pass(4_200...6_000)
+                say(.dlp, random.below(6))
+                pass(60...1_500)
+                happen(random.chance(70) ? .crashAgent(device, effects: 0) : .stopAgent(device))
+                pass(2_000...6_000)
+            }
+        case .retiredBeforeSignature:
+            say(.auth, Change.authorized)
+            pass(3_000...15_000)
+            happen(.retire(device, app))
+            pass(1_000...8_000)
+            let isRestored = random.chance(30)
+            for _ in 0..<3 {
+                happen(isRestored ? .backUpController : .renewTrust)
+                pass(1_000...15_000)
+                if isRestored { happen(.putBackController(withFolder: false)) }
+            }
+        case .retiredAtDeath:
+            say(.auth, Change.authorized)
+            pass(3_000...10_000)
+            for _ in 0..<2 + random.below(3) {
+                if random.chance(50) { happen(.crashAgent(device, effects: 0)) }
+                pass(0...600)
+                if random.chance(60) { happen(.attempt(device, app)) }
+                happen(.retire(device, app))
+                pass(0...30)
+                happen(.crashAgent(device, effects: random.below(3)))
+                happen(.crashApp(device, app))
+                pass(1_000...4_000)
+                say(.auth, Change.authorized)
+                pass(1_000...4_000)
+            }
+        case .guessedBeforeDeath:
+            say(.auth, Change.authorized, at: .all)
+            say(.secureServices, 0)
+            pass(15_000...40_000)
+            happen(.guess(device, 60_000))
+            for _ in 0..<8 {
+                pass(500...7_000)
+                happen(.crashAgent(device, effects: random.below(6)))
+            }
+        case .saidInTwoStarts:
+            let time = random.milliseconds(4_000...12_000)
+            let end = at + time
+            happen(.stallController(time))
+            for _ in 0..<2 + random.below(2) {
+                pass(300...1_500)
+                happen(.attempt(device, app))
+                pass(100...800)
+                happen(.crashAgent(device, effects: 0))
+            }
+            at = max(at, end)
+            for _ in 0..<3 {
+                pass(0...400)
+                happen(.crashAgent(device, effects: random.below(4)))
+            }
         case .lockUnseen:
             say(.auth, Change.authorized, at: .all)
             say(.secureServices, 0)

@@ -134,15 +134,31 @@ extension World {
 
     /// Who is not let in any more is enrolled again sooner or later; of who is let in again, some are taken out once more.
     private func putBackHome() {
+        if noise.chance(15) { return putBackPasswords() }
         say("home", "is put back")
         let changed = controller.putBackHome()
         for machine in machines where changed.contains(machine.id) {
             machine.homeWasPutBack()
             let isTakenOut = noise.chance(30)
-            after(noise.milliseconds(100...90_000)) { [unowned self] in
+            after(noise.milliseconds(100...(machine.isRemoved ? 20_000 : 90_000))) { [unowned self] in
                 if machine.enrolment != nil { return finishEnrolment(of: machine, by: operators[0]) }
+                if machine.isRemoved, controller.enrolments[machine.id] != nil {
+                    // Something else is in its place.
+                    machine.takeOut()
+                    return finishRemoval(of: machine)
+                }
                 if isTakenOut, !isCalm, !machine.isRemoved, controller.isLetIn(machine.id) { remove(machine) }
             }
+        }
+    }
+
+    /// The broker's alone, until somebody notices: of whom the home has nothing, it lets some in.
+    private func putBackPasswords() {
+        say("broker", "has the passwords of before")
+        for machine in machines where machine.isRemoved {
+            let time = noise.milliseconds(3_000...30_000)
+            machine.accountUntil = now + time
+            broker.end(allOf: machine.user, after: time)
         }
     }
 
@@ -154,7 +170,7 @@ extension World {
     /// What `fleetctl device remove` does last, and again when nobody has answered.
     func finishRemoval(of machine: Machine) {
         let putBacks = controller.putBacks
-        let incarnation = machine.enrollment.incarnation
+        let incarnation = machine.takenOutAs
         let request = DeviceRequest(device: machine.id, incarnation: incarnation)
         func again() { if machine.isRemovalUnfinished { finishRemoval(of: machine) } }
         operators[0].ask(.deviceRemove, json(request), again: again) { [unowned self] result in
@@ -170,7 +186,7 @@ extension World {
             guard machine.isRemoved || machine.enrollment.incarnation > incarnation else { return }
             machine.isRemovalUnfinished = false
             if machine.enrolment != nil { machine.removalMayFollowUntil = now + 60_000 }
-            controller.removed[machine.id] = incarnation
+            controller.removed[machine.id] = max(controller.removed[machine.id] ?? 0, incarnation)
         }
     }
 

@@ -50,7 +50,7 @@ extension World {
             try checkProgress(of: selectors.map { asOf($0, &any) }, real)
             try controller.checkTimes()
             // Elsewhere nothing is forgotten yet.
-            if schedule.lastsDays { try controller.checkKept() }
+            try controller.checkKept()
         } catch {
             fail(.total, "\(error)")
         }

@@ -30,7 +30,7 @@ extension World {
         guard !controller.wasPutBack else { return }
         // What was stored of an earlier incarnation may have been forgotten with it, and of one that was let in again.
         let incarnation = machine.enrollment.incarnation
-        guard controller.desired.removed[machine.id] ?? 0 < incarnation else { return }
+        let isForgotten = controller.desired.removed[machine.id] ?? 0 >= incarnation
         let own = events.keys.filter { $0.device == machine.id && $0.incarnation == incarnation }
         for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
             // Where not even its last event could stay, nothing tells what was before it.
@@ -42,7 +42,8 @@ extension World {
             let missing = Set(1...(numbers.max() ?? 1)).subtracting(numbers)
             let lost = gaps.filter { $0.device == machine.id && $0.incarnation == incarnation && $0.boot == boot }
                 .reduce(into: Set<Int64>()) { $0.formUnion($1.numbers) }
-            guard missing != lost else { continue }
+            let before = isForgotten ? missing.filter { $0 < numbers.min() ?? 0 && !lost.contains($0) } : []
+            guard missing.subtracting(before) != lost else { continue }
             fail(
                 .kept,
                 "\(machine.name): of boot \(boot) the events \(missing.sorted()) are missing, and \(lost.sorted()) are"

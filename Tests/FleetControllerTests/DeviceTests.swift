@@ -681,10 +681,15 @@ struct DeviceTests {
             let asked = world.asksForEnrolments
             world.pass(seconds: 10)
             world.online(till)
+            world.online(till)
+            #expect(world.asksForEnrolments == asked, "not with each word")
+            world.pass(seconds: 60)
             #expect(world.asksForEnrolments > asked, "who speaks can connect")
+            let said = world.logs.filter { $0.details["what"] == DeviceWarning.isFormer }
+            #expect(said.map { $0.details["device"] } == ["till-1"], "once in a run")
             world.handle(.enrolments([till: 1]))
             #expect(
-                try warnings(world).first?.stringValue?.hasPrefix("was removed, and can connect all the same") == true)
+                try warnings(world).first?.stringValue?.hasPrefix("was removed, and stands in the fleet") == true)
             #expect(try counted() == 1)
             world.online(till)
             world.report(.fresh(till, mail, at: world.now))
@@ -696,10 +701,42 @@ struct DeviceTests {
                 world.pass(seconds: 10)
                 world.handle(.enrolments([till: 2]))
                 world.online(till, incarnation: 2)
-                #expect(try warnings(world) == [])
-                #expect(try counted() == 0)
+                let left = try warnings(world).compactMap(\.stringValue)
+                #expect(!left.contains { $0.hasPrefix("was removed") }, "\(left)")
             }
         }
+    }
+
+    @Test(
+        "keys of a group's app, of who is in it no more, are in doubt until they are gone, also on a device that is let in again"
+    )
+    func keysOfLetIn() throws {
+        let world = try World()
+        world.connect()
+        try world.body(.groupSet, #"{"group":"kiosk","add":["till-1"]}"#)
+        world.handle(.enrolments([till: 1]))
+        world.online(till, boot: 500, after: 400, disk: 100)
+        var status = Status.fresh(till, mail, boot: 500, at: world.now)
+        world.report(status)
+        try world.body(
+            .apply,
+            #"{"changes":[{"app":"\#(mail)","target":"group/kiosk","aspect":"auth","value":{"state":"retired"}}]}"#)
+        func doubtful() throws -> Int64 {
+            try world.store.transaction { try $0.leftKeys(of: mail, retiredBy: $0.retirements(of: mail)).devices }
+        }
+        for _ in 0..<2 {
+            try world.body(.deviceRemove, #"{"device":"till-1","incarnation":1}"#)
+            #expect(try doubtful() == 1)
+            world.handle(.enrolments([till: 1]))
+            world.online(till, boot: 500, after: 400, disk: 100)
+            status.order.sequence += 1
+            world.report(status)
+            #expect(try doubtful() == 1, "it is not told of the group's retirement any more")
+        }
+        status.order.sequence += 1
+        status.keys = .destroyed
+        world.report(status)
+        #expect(try doubtful() == 0)
     }
 
     @Test(
@@ -1610,7 +1647,7 @@ struct DeviceTests {
         world.online(till, incarnation: 2)
         #expect(try world.body(.devices, "{}")["devices"]?.arrayValue?.count == 1)
         try world.body(.deviceRemove, #"{"device":"till-1"}"#)
-        world.handle(.enrolments([till: 2]))
+        world.handle(.enrolments([:]))
         world.online(till, incarnation: 2)
         #expect(try world.body(.devices, "{}")["devices"] == [], "the home has not given out another since")
         // Removing what is removed is done already.

@@ -42,7 +42,8 @@ struct FaultTests {
 
     /// What the schedules of a fault are about.
     static let themes: [Fault: Schedule.Theme] = [
-        .reportedNotSaid: .losses, .longDeletedKept: .away, .wakesNotRepeated: .restore, .keysNotRenewed: .retiring,
+        .reportedNotSaid: .losses, .letInIgnored: .registry, .longDeletedKept: .away, .wakesNotRepeated: .restore,
+        .keysNotRenewed: .retiring,
         .pasteboardNotConfined: .pasteboards, .copiesNotAnswered: .pasteboards,
         .wrongPasscodesTaken: .passcodes, .passcodesNotCounted: .passcodes, .passcodesNotAnswered: .passcodes,
     ]

@@ -44,6 +44,8 @@ struct Collector {
     private(set) var newer: Newer?
     /// Whether the home should be asked which incarnations it gave out.
     private(set) var needsEnrolments = false
+    /// Devices that speak now as what was removed, or enrolled anew since: the home may have been put back.
+    private(set) var former: Set<DeviceID> = []
 
     struct MarkedBoot: Hashable {
         let device: DeviceID
@@ -98,7 +100,7 @@ struct Collector {
 
     private mutating func collect(_ presence: Presence, of name: DeviceID, isRetained: Bool) throws {
         let address = Address.presence(.device(name))
-        if try isLeftover(of: name, presence.incarnation, address) { return }
+        if try isLeftover(of: name, presence.incarnation, address, isRetained: isRetained) { return }
         if let told = presence.highest, presence.state == .online, !disregarded.contains(name) {
             guard isPossible(max(told.epoch, told.number), by: name) else { return }
             highest.rise(to: told)
@@ -134,13 +136,14 @@ struct Collector {
         if goesBack, device.agent != nil {
             warnOfCopy(&device, DeviceWarning.backwards(presence.incarnation, presence.boot, device))
         }
+        // What was enrolled anew can connect no more, unless the home was put back.
+        let isReplaced = presence.incarnation < device.enrolled ?? 0
+        if isReplaced, !isRetained { former.insert(name) }
+        if isReplaced, goesBack { return }
         try checkBranch(presence, &device)
         advance(&device, presence.incarnation, presence.boot)
         if presence.incarnation == device.incarnation { device.announced = max(device.announced, presence.boot) }
         let isNewConnection = device.connection != presence.connection
-        // What was replaced can connect no more, unless the home was put back.
-        let isReplaced = presence.incarnation < device.enrolled ?? 0
-        if isReplaced, !isRetained { needsEnrolments = true }
         if !isRetained, !isReplaced {
             if isNewConnection || !device.wasOnline { device.since = now }
             device.state = session
@@ -231,7 +234,7 @@ struct Collector {
     private mutating func collect(_ status: Status, isRetained: Bool) throws {
         let name = status.device
         let address = Address.reply(name, status.app, .status)
-        if try isLeftover(of: name, status.order.incarnation, address) { return }
+        if try isLeftover(of: name, status.order.incarnation, address, isRetained: isRetained) { return }
         let received = status.policies.reduce(0) { max($0, $1.received) }
         guard isPossible(received, by: name) else { return }
         let isBelieved = !disregarded.contains(name)
@@ -315,18 +318,17 @@ struct Collector {
 
     /// Whether an incarnation that was removed says this, or has left it at a broker: its `address` is to be cleared,
     /// and what it claims to know counts for nothing.
-    private mutating func isLeftover(of name: DeviceID, _ incarnation: Int64, _ address: Address) throws -> Bool {
+    private mutating func isLeftover(
+        of name: DeviceID, _ incarnation: Int64, _ address: Address, isRetained: Bool
+    ) throws -> Bool {
         let isLeftover = try wasRemoved(name, incarnation)
-        if isLeftover {
-            leftovers.append(address)
-            // A home that was put back from before the removal lets it in again.
-            needsEnrolments = true
-        }
+        if isLeftover { leftovers.append(address) }
+        if isLeftover, !isRetained { former.insert(name) }
         return isLeftover
     }
 
     private func wasRemoved(_ name: DeviceID, _ incarnation: Int64) throws -> Bool {
-        try incarnation < transaction.device(name)?.enrolled ?? .max
+        try incarnation != transaction.device(name)?.enrolled
             && transaction.wasRemoved(name, incarnation: incarnation)
     }
 
@@ -339,7 +341,7 @@ struct Collector {
         if let removed = try transaction.removedIncarnation(of: name) {
             guard incarnation > removed, let enrolled = enrolments[name], enrolled > removed else {
                 if let address { leftovers.append(address) }
-                needsEnrolments = true
+                needsEnrolments = needsEnrolments || incarnation > removed
                 return nil
             }
             // Enrolled since, and this store has no memory of it: it was put back from a backup.

@@ -95,12 +95,24 @@ extension ControllerCore {
         reports.removeAll(keepingCapacity: true)
         if let newer = collector.newer { return stop(seeing: newer.text, by: newer.device, &turn) }
         if collector.needsEnrolments { schedule.needsEnrolments = true }
+        note(former: collector.former, &turn)
         for address in collector.leftovers { turn.publish(identity.topic(address), [], retain: true) }
         for notice in collector.notices.prefix(10) {
             turn.log(.warning, Self.needsLook, ["device": "\(notice.device)", "what": "\(notice.text)"])
         }
         phase.readBack?.note(collector)
         if let devices = phase.serving?.note(collector) { try warn(of: devices, &turn) }
+    }
+
+    /// Says once of each who speaks as what was removed or enrolled anew, and has the home read: whose passwords it has given out
+    /// decides whether that is so.
+    private mutating func note(former: Set<DeviceID>, _ turn: inout Turn) {
+        guard !former.isEmpty else { return }
+        schedule.noteFormer(at: turn.now)
+        for device in former.subtracting(formerSpeakers).sorted().prefix(1_000 - formerSpeakers.count) {
+            formerSpeakers.insert(device)
+            turn.log(.warning, Self.needsLook, ["device": "\(device)", "what": "\(DeviceWarning.isFormer)"])
+        }
     }
 
     private func warn(of devices: [DeviceID], _ turn: inout Turn) throws {

@@ -15,14 +15,20 @@ extension ControllerCore {
     /// How long the clock must have gone evenly before anything is forgotten by it.
     static let evenTime: Int64 = 6 * 3_600
 
+    private func isHomeDue(_ turn: Turn) -> Bool {
+        if schedule.formerSince != nil,
+            Schedule.hasPassed(schedule.formerPause, since: schedule.formerSince, at: turn.now)
+        {
+            return true
+        }
+        return schedule.isHomeUnread
+            && Schedule.hasPassed(Self.enrolmentsInterval, since: schedule.lastEnrolments, at: turn.now)
+    }
+
     /// Does what is due at this time, and asks to be woken for what comes next.
     mutating func advance(_ turn: inout Turn) throws {
-        if schedule.isHomeUnread,
-            Schedule.hasPassed(Self.enrolmentsInterval, since: schedule.lastEnrolments, at: turn.now)
-        {
-            schedule.needsEnrolments = false
-            schedule.isReadingEnrolments = true
-            schedule.lastEnrolments = turn.now
+        if isHomeDue(turn) {
+            schedule.noteReading(at: turn.now)
             turn.effects.append(.readEnrolments)
         }
         if Schedule.hasPassed(Self.housekeepingInterval, since: schedule.lastHousekeeping, at: turn.now) {
@@ -106,6 +112,7 @@ extension ControllerCore {
         if schedule.isHomeUnread {
             next = min(next, (schedule.lastEnrolments ?? turn.now).advanced(bySeconds: Self.enrolmentsInterval))
         }
+        if let former = schedule.formerSince { next = min(next, former.advanced(bySeconds: schedule.formerPause)) }
         guard next != schedule.wake || next <= turn.now else { return }
         schedule.wake = next
         turn.effects.append(.wake(at: next))

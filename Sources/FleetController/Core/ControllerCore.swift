@@ -23,6 +23,8 @@ package struct ControllerCore: ~Copyable {
     private(set) var noted: StorePosition?
     /// The incarnations that the home has given out, as far as it was asked.
     var enrolments: [DeviceID: Int64]
+    /// Of whom this run has said that they speak as what was removed, or enrolled anew since: at most 1,000.
+    var formerSpeakers: Set<DeviceID> = []
     /// Answers that have changed nothing, for those who ask again: memory is enough.
     var answers = AnswerCache()
     var schedule = Schedule()
@@ -212,6 +214,7 @@ package struct ControllerCore: ~Copyable {
 
     /// Compares the incarnations that devices speak of with those that were given out.
     private mutating func learn(_ enrolments: [DeviceID: Int64], _ turn: inout Turn) throws {
+        if enrolments != self.enrolments { schedule.noteOtherEnrolments() }
         self.enrolments = enrolments
         schedule.noteEnrolments(enrolments, Self.enrolmentPatience, at: turn.now)
         let hasNewcomers = schedule.needsEnrolments

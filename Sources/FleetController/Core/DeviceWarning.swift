@@ -52,9 +52,14 @@ enum DeviceWarning {
             + " backup"
     }
 
+    /// In the log alone.
+    static let isFormer =
+        "speaks as what was removed, or enrolled anew since, and the broker lets it in: it was not told, or its passwords were"
+        + " put back from a backup (see fleetctl broker configure)"
+
     static func isLetInAgain(_ device: DeviceID) -> String {
-        "was removed, and can connect all the same: the fleet's folder was put back from before that, or it was removed with"
-            + " another (run 'fleetctl device remove \(device)' on the broker's host, or enroll it again)"
+        "was removed, and stands in the fleet's folder as enrolled: that was put back from before the removal, or the device was"
+            + " removed with another folder (run 'fleetctl device remove \(device)' on the broker's host, or enroll it again)"
     }
 
     static func isNotEnrolled(_ device: DeviceID) -> String {

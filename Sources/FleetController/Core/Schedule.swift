@@ -18,6 +18,12 @@ struct Schedule {
     var isReadingEnrolments = false
     /// Devices may have been enrolled of which this controller has not heard from the home.
     var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
+    /// Since when somebody speaks as what was removed, or enrolled anew since: perhaps the home was put back, and is read again
+    /// before long.
+    private(set) var formerSince: Timestamp?
+    /// How many seconds later: the longer, the more often nothing was found there.
+    private(set) var formerPause: Int64 = 60
+    private static let longestFormerPause: Int64 = 600
     /// When the broker first refused something on this connection: the next one says it again.
     var refusedAt: Timestamp?
     /// How many seconds later: the longer, the more often that does not help.
@@ -33,6 +39,18 @@ struct Schedule {
         lastEnrolmentAnswer = now
         enrolling[device] = incarnation
     }
+
+    mutating func noteFormer(at now: Timestamp) { formerSince = formerSince ?? now }
+
+    /// The home is about to be read.
+    mutating func noteReading(at now: Timestamp) {
+        (needsEnrolments, isReadingEnrolments, lastEnrolments) = (false, true, now)
+        if formerSince != nil { formerPause = min(2 * formerPause, Self.longestFormerPause) }
+        formerSince = nil
+    }
+
+    /// It has become another since.
+    mutating func noteOtherEnrolments() { formerPause = 60 }
 
     /// The home was read. Whoever enrols a device has `patience` seconds to write it down: until then it is read again.
     mutating func noteEnrolments(_ enrolments: [DeviceID: Int64], _ patience: Int64, at now: Timestamp) {

@@ -122,6 +122,8 @@ extension ControllerCore {
         for document in outcome.issued { publish(document, &turn) }
         for device in outcome.removed {
             phase.serving?.forget(device)
+            // Whoever asks has taken it out of the home before.
+            enrolments[device] = nil
             turn.log(.notice, "removed a device", ["device": "\(device)", "user": "\(user.text)"])
         }
         if let (device, incarnation) = outcome.enrolling {

@@ -65,6 +65,7 @@ actor ControllerEngine {
         if !messages.isEmpty { handle(.messages(messages)) }
     }
 
+    /// At once: whoever removes a device changes the home first, so what is read here is newer than all that was asked for before.
     func readEnrolments() throws { handle(.enrolments(try Self.enrolments(home))) }
 
     func metrics() throws -> [Metric] { try core.metrics(at: .now) + usage.metrics }

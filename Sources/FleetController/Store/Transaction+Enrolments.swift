@@ -4,8 +4,8 @@ import GRDB
 extension FleetStore.Transaction {
     /// Takes over which incarnations the home has given out: also a device that never said a word is one of the fleet. Answers
     /// the devices that claim another, and those that the home does not have (any more): at most 1,000 of each. One that has
-    /// come since the home was read is none of them. And those that were removed, and that the home lets in again: it was put
-    /// back from before that.
+    /// come since the home was read is none of them. And as many of those that were removed, and that the home lets in again:
+    /// it was put back from before that.
     func learn(
         _ enrolments: [DeviceID: Int64], hasNewcomers: Bool
     ) throws -> (strangers: [DeviceRow], missing: [DeviceRow], letIn: [DeviceID]) {
@@ -36,7 +36,7 @@ extension FleetStore.Transaction {
         }
         let strangers = try rows("SELECT name FROM devices WHERE incarnation > enrolled LIMIT 1000")
             .compactMap { try DeviceID($0[0] as String).flatMap { try device($0) } }
-        return (strangers, missing, letIn)
+        return (strangers, missing, Array(letIn.prefix(1_000)))
     }
 
     /// Keeps what an operator should look at. Answers whether it is news.

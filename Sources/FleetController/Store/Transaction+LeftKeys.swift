@@ -76,8 +76,8 @@ extension FleetStore.Transaction {
         try run(
             """
             UPDATE OR REPLACE left_keys SET disk = ?
-            WHERE device = ? AND disk = ? AND removed_groups IS NOT NULL AND boot > ?
-            """, [Self.unknown, device.text, disk, previous])
+            WHERE device = ? AND disk = ? AND removed_groups IS NOT NULL AND boot > ? AND boot <> ?
+            """, [Self.unknown, device.text, disk, previous, presence.boot])
     }
 
     /// Whether keys of apps whose statuses came first are elsewhere, is known with the presence. Answers of which they are.
@@ -123,9 +123,26 @@ extension FleetStore.Transaction {
         guard let disk = device.disk, isOfPresentStart(status.order, device), try mayHaveLeftKeys(device.name) else {
             return
         }
+        try withdraw(status.app, device, disk, keys: status.keys)
+    }
+
+    /// One that was removed and is let in again is in none of the groups that it had, whose retirements it is not told of: what it
+    /// had then is in doubt until it is gone.
+    private func withdraw(_ app: AppID, _ device: DeviceRow, _ disk: Int64, keys: Status.Keys?) throws {
+        let isKept = try keys != .destroyed && isLetInAgain(device)
         try run(
-            "DELETE FROM left_keys WHERE app = ? AND device = ? AND disk = ?",
-            [status.app.text, device.name.text, disk])
+            "DELETE FROM left_keys WHERE app = ? AND device = ? AND disk = ? AND (removed_groups IS NULL OR NOT ?)",
+            [app.text, device.name.text, disk, isKept])
+    }
+
+    /// What an app's last status says of them; nil where there is none.
+    private func keys(of app: AppID, on device: DeviceRow) throws -> Status.Keys? {
+        guard let id = try appID(app, adding: false),
+            let last = try row(
+                "SELECT key FROM device_apps JOIN shapes ON shapes.id = shape WHERE device_apps.id = ?",
+                [device.row(of: id)])
+        else { return nil }
+        return Shape(key: [UInt8](blob: last[0]), app: app).map { $0.keys == .present ? .present : .destroyed }
     }
 
     /// A presence has told that the disk is the one that it was: what apps have reported since this start, is of it. As far as
@@ -137,9 +154,7 @@ extension FleetStore.Transaction {
         for app in Set(apps) {
             let hasReported = try order(of: app, on: device).map { isOfPresentStart($0, device) } ?? false
             guard hasReported || present.map({ !$0.contains(app) }) ?? false else { continue }
-            try run(
-                "DELETE FROM left_keys WHERE app = ? AND device = ? AND disk = ?",
-                [app.text, device.name.text, disk])
+            try withdraw(app, device, disk, keys: keys(of: app, on: device))
         }
     }
 
@@ -193,7 +208,8 @@ extension FleetStore.Transaction {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET
                 at = excluded.at, epoch = excluded.epoch, revision = excluded.revision,
-                removed_groups = excluded.removed_groups, boot = excluded.boot
+                removed_groups = trim(coalesce(removed_groups, '') || ' ' || excluded.removed_groups),
+                boot = excluded.boot
             WHERE excluded.removed_groups IS NOT NULL
             """,
             [
