@@ -316,7 +316,9 @@ final class Controller: BusClient {
                 questions.handled(messages, at: world.now, where: mayKnow)
             }
             // One that stops has read no further.
-            if !effects.contains(where: { if case .stop = $0 { true } else { false } }) { checkPresences(new: strangers.before) }
+            if !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
+                checkPresences(new: strangers.before)
+            }
             checkGone(messages)
             checkOrders()
             if !isFull { checkCopies() }

@@ -55,7 +55,7 @@ enum DeviceWarning {
     /// In the log alone.
     static let isFormer =
         "speaks as what was removed, or enrolled anew since, and the broker lets it in: it was not told, or its passwords were"
-        + " put back from a backup (see fleetctl broker configure)"
+        + " put back from a backup (remove or enroll the device once more)"
 
     static func isLetInAgain(_ device: DeviceID) -> String {
         "was removed, and stands in the fleet's folder as enrolled: that was put back from before the removal, or the device was"

@@ -131,16 +131,18 @@ extension FleetStore {
         }
     }
 
-    /// The apps whose keys may be on an earlier disk of a device, or on a copy of its disk, or of which nobody has heard since it
-    /// came back.
+    /// Whether a device is removed now, and was as this incarnation or a later one.
     package func isRemoved(_ device: DeviceID, _ incarnation: Int64) throws -> Bool {
         try transaction { try $0.isRemoved(device) && $0.wasRemoved(device, incarnation: incarnation) }
     }
 
+    /// Whether a device is enrolled as what was removed.
     package func isLetInAgain(_ device: DeviceID) throws -> Bool {
         try transaction { transaction in try transaction.device(device).map(transaction.isLetInAgain) ?? false }
     }
 
+    /// The apps whose keys may be on an earlier disk of a device, or on a copy of its disk, or of which nobody has heard since it
+    /// came back.
     package func leftKeys(of device: DeviceID) throws -> [AppID] {
         try transaction { Set(try $0.keysInDoubt(of: device) + $0.keysOnCopies(of: device)).sorted() }
     }
