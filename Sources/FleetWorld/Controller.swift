@@ -326,6 +326,7 @@ final class Controller: BusClient {
         case .refused: break
         case .enrolments(let enrolments):
             // What they have said until now was somebody else's, or nobody's.
+            orders = orders.filter { !unread.contains($0.key.device) }
             for device in unread.union(enrolments.keys.filter { !enrolled.contains($0) }) { forgetWords(of: device) }
             (homeRead, unread) = (enrolments, [])
             noteLetIn(enrolments)

@@ -39,6 +39,17 @@ extension Machine {
         }
     }
 
+    /// Whether a document elsewhere says this level, which may have come in this moment.
+    private func saysNow(_ level: LogLevel, for app: AppID, besides deciding: Address, _ core: DeviceCore) -> Bool {
+        core.signedDocuments.contains { address, wire in
+            guard case .desired(_, app, .logLevel) = address, address != deciding,
+                let signed = try? SignedDocument(wire: wire),
+                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+            else { return false }
+            return Watch.LevelWishes.Document(document)?.wish.level == level
+        }
+    }
+
     /// What was said at an address goes on while its successor waits, and no longer than it would have.
     private func checkPredecessor(_ app: AppRecord, _ core: DeviceCore) {
         let record = app[.logLevel]
@@ -52,7 +63,7 @@ extension Machine {
         let key = Watch.LevelWishes.Key(app: app.id, address: source, change: document.change)
         guard
             let elapsed = watch.levelTimes.elapsed(key, at: runningTime, lost: watch.lostTime, mayBeginAnew: false),
-            elapsed >= duration * 1_000 + 2_000
+            elapsed >= duration * 1_000 + 2_000, !saysNow(app.logLevel, for: app.id, besides: source, core)
         else { return }
         world.fail(
             .limits,

@@ -274,9 +274,12 @@ extension Machine {
         watch.records[app]?[.secureServices].received != core.state.apps[app]?[.secureServices].received
     }
 
-    /// Whether the use of an app keeps others open. One that its policy locks beside is open by the passcode, or not.
+    /// Whether the use of an app keeps others open. One that its policy locks beside is open by the passcode, or not; one that
+    /// wrong passcodes have locked is not.
     private func keepsOpen(_ app: AppRecord) -> Bool {
-        app.authState == .authorized && (!app.asksForPasscode || app.isLocked || app.availability == .available)
+        let isLockedBeside = app.isLocked && app.passcodeLock == nil
+        return app.authState == .authorized
+            && (!app.asksForPasscode || isLockedBeside || app.availability == .available)
     }
 
     /// An app that asks for the passcode has secure services only when that was entered, and not too long ago.

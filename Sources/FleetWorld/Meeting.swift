@@ -66,6 +66,8 @@ enum Meeting: CaseIterable {
     case retiredBeforeSignature
     /// An app retires itself behind something else that it says, and dies with its agent.
     case retiredAtDeath
+    /// A device comes back on another disk while the controller is away, and is heard in any order.
+    case otherDiskUnheard
 
     /// Those of most of these worlds' policies; nil for what needs none of its own.
     private var themes: [Schedule.Theme] {
@@ -75,6 +77,7 @@ enum Meeting: CaseIterable {
         case .answerBeforeDeath, .deathInCallback, .answerOfBefore: [.retiring, .layers]
         case .retiredBeforeSignature: [.trust, .retiring, .restore]
         case .retiredAtDeath: [.retiring]
+        case .otherDiskUnheard: [.disks, .members, .registry, .clones]
         case .groupAgain: [.layers, .levels, .members]
         case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup, .wordsOfBefore: [.restore, .registry]
         case .returnsTwice: [.retiring, .layers]

@@ -279,17 +279,27 @@ private struct Script {
             say(.auth, Change.authorized)
             pass(3_000...10_000)
             for _ in 0..<2 + random.below(3) {
-                if random.chance(50) { happen(.crashAgent(device, effects: 0)) }
-                pass(0...600)
-                if random.chance(60) { happen(.attempt(device, app)) }
+                if random.chance(60) {
+                    happen(.crashAgent(device, effects: 0))
+                    pass(0...200)
+                } else {
+                    happen(.attempt(device, app))
+                }
                 happen(.retire(device, app))
-                pass(0...30)
-                happen(.crashAgent(device, effects: random.below(3)))
+                pass(0...60)
+                happen(.crashAgent(device, effects: 1 + random.below(10)))
+                pass(0...1_500)
                 happen(.crashApp(device, app))
                 pass(1_000...4_000)
                 say(.auth, Change.authorized)
                 pass(1_000...4_000)
             }
+        case .otherDiskUnheard:
+            say(.auth, Change.authorized)
+            pass(2_000...6_000)
+            happen(.enroll(device, isNew: true))
+            pass(0...700)
+            happen(.crashController(effects: random.below(4), downFor: random.milliseconds(300...4_000)))
         case .guessedBeforeDeath:
             say(.auth, Change.authorized, at: .all)
             say(.secureServices, 0)

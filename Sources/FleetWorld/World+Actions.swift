@@ -171,6 +171,7 @@ extension World {
     func finishRemoval(of machine: Machine) {
         let putBacks = controller.putBacks
         let incarnation = machine.takenOutAs
+        let through = max(incarnation, machine.enrollment.incarnation)
         let request = DeviceRequest(device: machine.id, incarnation: incarnation)
         func again() { if machine.isRemovalUnfinished { finishRemoval(of: machine) } }
         operators[0].ask(.deviceRemove, json(request), again: again) { [unowned self] result in
@@ -179,7 +180,7 @@ extension World {
                 guard failure.code == .unavailable else { return }
                 return after(10_000, again)
             }
-            machine.watch.forgive(through: incarnation)
+            machine.watch.forgive(through: through)
             // An answer from before a backup was put back speaks of what is lost with the rest.
             guard controller.putBacks == putBacks else { return }
             // The home may have been put back meanwhile.
