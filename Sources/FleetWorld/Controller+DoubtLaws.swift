@@ -43,6 +43,10 @@ extension Controller {
             // Where it is taken out in the same moment in which that comes, nobody can say of which disk it was.
             let known = try? store.device(keys.device)
             if known == nil, event.isHeard(of: keys.device) { continue }
+            // Heard from that disk, and then from another one: they are told of as what was left on the first.
+            if event.isHeard(of: keys.device), (try? store.leftKeys(of: keys.device).contains(keys.app)) == true {
+                continue
+            }
             guard let disk = known?.disk, disks.contains(disk) else {
                 return world.fail(.erased, "\(keys) are told of no more, and may be on the disks \(disks.sorted())")
             }

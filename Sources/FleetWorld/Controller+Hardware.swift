@@ -133,6 +133,7 @@ extension Controller {
         guard let backedUpHome else { return [] }
         let before = enrolments
         (enrolments, givenOut) = backedUpHome
+        homePutBackAt = world.now
         let changed = Set(before.keys).union(enrolments.keys).filter { before[$0] != enrolments[$0] }
         unread.formUnion(changed)
         return changed

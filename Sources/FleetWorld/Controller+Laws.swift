@@ -68,7 +68,11 @@ extension Controller {
         watch.checked()
         for device in changed.sorted() where watch.gone.contains(device) && isInHome(device) {
             // What was taken out leaves nothing behind, also of its end.
-            if let spoken = watch.incarnation(of: device), isRemoved(device, spoken) { continue }
+            if let spoken = watch.incarnation(of: device),
+                isRemoved(device, spoken) || spoken < homeRead[device] ?? 0
+            {
+                continue
+            }
             guard let known = try? store.device(device), known.since != clock else { continue }
             let since = known.since.map { "\($0)" } ?? "ever"
             world.fail(.presence, "\(device) has left now, and is shown as gone since \(since)")

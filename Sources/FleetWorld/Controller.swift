@@ -76,6 +76,8 @@ final class Controller: BusClient {
     var enrolments: [DeviceID: Int64] = [:]
     /// The last one of each device, also of those that were taken out since.
     var givenOut: [DeviceID: Int64] = [:]
+    /// When they became again those of the last backup.
+    var homePutBackAt: Int64 = -1
     /// Both, as they were at the last backup.
     var backedUpHome: (enrolments: [DeviceID: Int64], givenOut: [DeviceID: Int64])?
     /// Who was taken out, how often, and is let in by a home that was put back, as this controller knows.

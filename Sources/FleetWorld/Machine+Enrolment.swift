@@ -29,7 +29,9 @@ extension Machine {
     }
 
     /// It gets the next incarnation and another password; a new device has nothing of what the old one had.
-    func enroll(_ floors: Floors) {
+    ///
+    /// - Parameter asked: When the controller was asked for the floors.
+    func enroll(_ floors: Floors, asked: Int64) {
         guard let enrolment else { return }
         world.say(name, enrolment == .replaced ? "is replaced by a new device" : "is enrolled again")
         let isReplacement = enrolment == .replaced
@@ -44,7 +46,8 @@ extension Machine {
             // The home counts on from what it knows; what that has lost with a backup, the controller has heard, unless it has
             // lost it as well.
             let controller = world.controller
-            let last = controller.wasPutBack ? enrollment.incarnation : controller.givenOut[id] ?? 0
+            let isLost = controller.wasPutBack || asked <= controller.homePutBackAt
+            let last = isLost ? enrollment.incarnation : controller.givenOut[id] ?? 0
             enrollment.incarnation = max(last + 1, floors.incarnation)
         }
         // Where two enrol it at once, the home may give out one that the controller has still to read there.

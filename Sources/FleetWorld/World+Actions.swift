@@ -127,7 +127,7 @@ extension World {
                 if machine.takenOutAt > asked { machine.removalMayFollowUntil = now + 60_000 }
                 let other = machine.enrolment
                 machine.enrolment = .again
-                machine.enroll(floors)
+                machine.enroll(floors, asked: asked)
                 machine.enrolment = other
             })
     }
@@ -207,7 +207,7 @@ extension World {
                 machine.isRemovalUnfinished = true
                 return finishRemoval(of: machine)
             }
-            machine.enroll(floors)
+            machine.enroll(floors, asked: asked)
             // It has seen nothing yet that would tell it what is old.
             guard schedule.broker == .hostile else { return }
             for delay: Int64 in [150, 300, 600] {

@@ -37,6 +37,8 @@ extension World {
     /// What operators read at any moment: what the newest reports say, held against what is wanted now.
     func checkCounts() {
         guard controller.isUp, violation == nil else { return }
+        // Of a device that the home has, and nobody knows of but somebody with a copy, nothing is counted here.
+        if machines.contains(where: { $0.isRemoved && controller.enrolments[$0.id] != nil }) { return }
         do {
             let real = try counted()
             for app in real.keys.sorted() {
