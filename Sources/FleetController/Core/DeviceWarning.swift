@@ -57,10 +57,9 @@ enum DeviceWarning {
         "speaks as what was removed, or enrolled anew since, and the broker lets it in: it was not told, or its passwords were"
         + " put back from a backup (remove or enroll the device once more)"
 
-    static func isLetInAgain(_ device: DeviceID) -> String {
-        "was removed, and stands in the fleet's folder as enrolled: that was put back from before the removal, or the device was"
-            + " removed with another folder (run 'fleetctl device remove \(device)' on the broker's host, or enroll it again)"
-    }
+    static let isLetInAgain =
+        "was removed, and stands in the fleet's folder as enrolled, which was put back from a backup or is another one: remove it"
+        + " again (fleetctl device remove), or enroll it"
 
     static func isNotEnrolled(_ device: DeviceID) -> String {
         "is not enrolled any more: taken out of the fleet while this controller was away, or after the backup that this"

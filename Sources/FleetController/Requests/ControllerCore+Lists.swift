@@ -104,7 +104,7 @@ extension ControllerCore {
             let apps = try Set(transaction.keysInDoubt(of: device.name) + copied).sorted()
             var warnings = device.warning.map { [$0] } ?? []
             if device.isCopied, !DeviceWarning.isOfCopy(device.warning) { warnings.append(DeviceWarning.isCopied) }
-            if try transaction.isLetInAgain(device) { warnings.append(DeviceWarning.isLetInAgain(device.name)) }
+            if try transaction.isLetInAgain(device) { warnings.append(DeviceWarning.isLetInAgain) }
             if !left.isEmpty { warnings.append(DeviceWarning.leftKeys(of: left)) }
             if !copied.isEmpty { warnings.append(DeviceWarning.keysOnCopies(of: copied)) }
             warnings += try transaction.gaps(of: device)
