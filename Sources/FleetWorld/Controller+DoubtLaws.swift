@@ -40,9 +40,10 @@ extension Controller {
     ) {
         guard !before.isEmpty, let now = try? store.keysOfRemoved() else { return }
         for (keys, disks) in before where now[keys] == nil {
-            // Where it is taken out in the same moment in which that comes, nobody can say of which disk it was.
+            // Where it is taken out in the same moment in which that comes, and perhaps enrolled again, nobody can say of which disk
+            // it was.
             let known = try? store.device(keys.device)
-            if known == nil, event.isHeard(of: keys.device) { continue }
+            if known?.disk == nil, event.isHeard(of: keys.device) { continue }
             // Heard from that disk, and then from another one: they are told of as what was left on the first.
             if event.isHeard(of: keys.device), (try? store.leftKeys(of: keys.device).contains(keys.app)) == true {
                 continue
