@@ -117,7 +117,7 @@ final class Operator: BusClient {
         waiting[place].alarm = time
         world.after(time - world.now) { [unowned self] in
             guard let place = waiting.firstIndex(where: { $0.id == asked.id }), waiting[place].alarm == time else {
-                return
+                return world.nothingHappened()
             }
             waiting[place].alarm = nil
             handle(.clock, of: asked.id)

@@ -20,9 +20,8 @@ struct RestingMinute {
         }
     }
 
-    /// Events of the world for each device: there is nothing to wait for that comes every other moment. Among them are the alarms
-    /// that operators have set for what was answered since.
-    static let mostSteps = 750
+    /// Events of the world for each device: there is nothing to wait for that comes every other moment.
+    static let mostSteps = 600
 
     private var counts: [DeviceID: [Part: Int]] = [:]
 

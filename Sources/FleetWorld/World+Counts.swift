@@ -51,7 +51,6 @@ extension World {
             let selectors = (0...(any.chance(70) ? 0 : any.below(3))).map { _ in selector(&any) }
             try checkProgress(of: selectors.map { asOf($0, &any) }, real)
             try controller.checkTimes()
-            // Elsewhere nothing is forgotten yet.
             try controller.checkKept()
         } catch {
             fail(.total, "\(error)")

@@ -17,7 +17,11 @@ extension World {
             say("operator 1", "takes out incarnation \(last) of \(machine.name)")
             machine.removalMayFollowUntil = now + 60_000
             machine.leftBehind = nil
-            operators[1].ask(.deviceRemove, json(DeviceRequest(device: machine.id, incarnation: last)))
+            // Where the home is put back to that meanwhile, it goes with all that it has said since.
+            let through = machine.enrollment.incarnation
+            operators[1].ask(
+                .deviceRemove, json(DeviceRequest(device: machine.id, incarnation: last)),
+                then: { if case .success = $0 { machine.watch.forgive(through: through) } })
             return
         }
         machine.takeOut()

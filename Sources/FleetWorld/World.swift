@@ -192,6 +192,9 @@ final class World {
         }
     }
 
+    /// An alarm has rung for what is over.
+    func nothingHappened() { steps -= 1 }
+
     func pass(until end: Int64) {
         while violation == nil, let at = queue.next, at <= end {
             now = max(now, at)

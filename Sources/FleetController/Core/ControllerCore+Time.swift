@@ -16,13 +16,10 @@ extension ControllerCore {
     static let evenTime: Int64 = 6 * 3_600
 
     private func isHomeDue(_ turn: Turn) -> Bool {
-        if schedule.formerSince != nil,
-            Schedule.hasPassed(schedule.formerPause, since: schedule.formerSince, at: turn.now)
-        {
-            return true
-        }
-        return schedule.isHomeUnread
+        schedule.isHomeUnread
             && Schedule.hasPassed(Self.enrolmentsInterval, since: schedule.lastEnrolments, at: turn.now)
+            || schedule.formerSince != nil
+                && Schedule.hasPassed(schedule.formerPause, since: schedule.formerSince, at: turn.now)
     }
 
     /// Does what is due at this time, and asks to be woken for what comes next.

@@ -8,22 +8,22 @@ struct Schedule {
     var oldEventsBefore: Timestamp?
     /// Since when the clock has gone evenly, as far as this run has seen.
     private var evenSince: Timestamp?
-    var lastEnrolments: Timestamp?
+    private(set) var lastEnrolments: Timestamp?
     var needsEnrolments = true
     /// When somebody who enrols a device was answered last.
     private(set) var lastEnrolmentAnswer: Timestamp?
     /// Devices that were answered for and are not in the home yet, with the incarnation that is to be given out.
     private(set) var enrolling: [DeviceID: Int64] = [:]
     /// The home is being read, or could not be; then it is read again.
-    var isReadingEnrolments = false
+    private(set) var isReadingEnrolments = false
     /// Devices may have been enrolled of which this controller has not heard from the home.
     var isHomeUnread: Bool { needsEnrolments || isReadingEnrolments }
     /// Since when somebody speaks as what was removed, or enrolled anew since: perhaps the home was put back, and is read again
     /// before long.
     private(set) var formerSince: Timestamp?
     /// How many seconds later: the longer, the more often nothing was found there.
-    private(set) var formerPause: Int64 = 60
-    private static let longestFormerPause: Int64 = 600
+    private(set) var formerPause = firstFormerPause
+    private static let (firstFormerPause, longestFormerPause): (Int64, Int64) = (60, 600)
     /// When the broker first refused something on this connection: the next one says it again.
     var refusedAt: Timestamp?
     /// How many seconds later: the longer, the more often that does not help.
@@ -50,7 +50,7 @@ struct Schedule {
     }
 
     /// It has become another since.
-    mutating func noteOtherEnrolments() { formerPause = 60 }
+    mutating func noteOtherEnrolments() { formerPause = Self.firstFormerPause }
 
     /// The home was read. Whoever enrols a device has `patience` seconds to write it down: until then it is read again.
     mutating func noteEnrolments(_ enrolments: [DeviceID: Int64], _ patience: Int64, at now: Timestamp) {

@@ -80,7 +80,7 @@ extension FleetStore.Transaction {
         OR id IN (
             SELECT devices.id FROM removed_devices JOIN devices USING (name)
             WHERE is_back = 1 AND devices.enrolled <= removed_devices.incarnation
-            AND removed_devices.incarnation < 9007199254740991)
+            AND removed_devices.incarnation < \(JSONValue.largestInteger))
         OR EXISTS (
             SELECT 1 FROM left_keys
             WHERE device = devices.name AND removed_groups IS NULL AND left_keys.disk IS NOT devices.disk)

@@ -34,10 +34,7 @@ extension FleetStore.Transaction {
         if header.number == through + 1 || header.oldest > through + 1 {
             lost = try walk(key, from: &through, oldest: header.oldest)
             // What the device no longer has may have been here.
-            if try !lost.isEmpty && before ?? 0 == 0 && mayHaveBeenRemoved(device.name, incarnation: header.incarnation)
-            {
-                lost = []
-            }
+            if try !lost.isEmpty && mayHaveBeenRemoved(device.name, incarnation: header.incarnation) { lost = [] }
             for range in lost {
                 try run(
                     "INSERT OR IGNORE INTO gaps (device, incarnation, boot, first, last, at) VALUES (?, ?, ?, ?, ?, ?)",

@@ -21,7 +21,7 @@ extension FleetStore.Transaction {
         return apps
     }
 
-    /// Notes that a removed device is enrolled again. That it was removed is still known, for what it said before.
+    /// Notes that a removed device is enrolled again, or is let in as what it was. That it was removed is still known, for what it said before.
     func readmit(_ name: DeviceID) throws {
         try run("UPDATE removed_devices SET is_back = 1 WHERE name = ?", [name.text])
     }
