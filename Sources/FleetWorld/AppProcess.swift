@@ -8,26 +8,26 @@ final class AppProcess {
     let id: AppID
     private(set) var session: AppSession?
     private var install: RandomID
-    private var launch = 0
+    private(set) var launch = 0
     /// Nobody starts it.
     private(set) var isClosed = false
     private(set) var isClosedForAWhile = false
     /// This process has had its ready.
-    private(set) var wasReady = false
-    private var isRunning = false
+    var wasReady = false
+    var isRunning = false
     /// It has retired itself, and has not been told so by its agent yet.
     var isRetiring = false
     /// Its data folder says that it has retired itself, as far as that can be written.
     private(set) var isMarked = false
     private var hasFolder: Bool { install.text.utf8.reduce(0, &+) % 4 != 0 }
-    private var link: LinkNumber?
-    private var isPumpDue = false
+    var link: LinkNumber?
+    var isPumpDue = false
     /// It has a delegate at present.
-    private(set) var isAttended = true
+    var isAttended = true
     /// The last that it was told of the screen is that the agent takes it.
-    private(set) var isResigned = false
-    private var lastUp: Int64 = 0
-    private var lastDown: Int64 = 0
+    var isResigned = false
+    var lastUp: Int64 = 0
+    var lastDown: Int64 = 0
     /// Shown texts of which the person has said nothing yet.
     var displays: Set<Int64> = []
     /// What it has asked about copying and pasting, without an answer yet.
@@ -40,16 +40,16 @@ final class AppProcess {
     private(set) var callbacks: Set<Callback>
     private var updates: SplitMix64
     /// When its connection to the agent breaks by itself.
-    private var breaks: SplitMix64
+    var breaks: SplitMix64
     /// In which launches it has its delegate only later.
     private var attends: SplitMix64
     /// By what its agent has said last on this connection.
-    private var locksItself = false
+    var locksItself = false
     /// Of which it has said by itself that it cannot do it.
     var saidUnsupported: Set<Policy> = []
     var watch = AppWatch()
     /// The newest delivery of each kind that has come.
-    private var newestTold: [DeliveryKind: Int64] = [:]
+    var newestTold: [DeliveryKind: Int64] = [:]
     /// How often its earlier launches were said to be ready.
     private(set) var readiesBefore = 0
     /// The policies for which this installation, or the library for it, has answered.
@@ -187,78 +187,7 @@ final class AppProcess {
         retirement.stored(record, wiped: wiped, isReadySent: isReadySent)
     }
 
-    // MARK: The link
-
-    private func connect() {
-        guard session != nil, link == nil else { return }
-        guard let number = machine.openLink(self) else {
-            let launch = launch
-            return world.after(world.isCalm ? 50 : world.noise.milliseconds(20...2_000)) { [unowned self] in
-                if self.launch == launch { connect() }
-            }
-        }
-        link = number
-        run { $0.connected(isRetirementOwed: isMarked && world.fault != .retirementNotMarked) }
-        if !world.isCalm, world.noise.chance(5) { attempt() }
-    }
-
-    private func closeLink() {
-        if let link { machine.linkClosed(link) }
-        link = nil
-    }
-
-    /// It breaks by itself, and the agent hears of that when the app has come back.
-    private func breakLink() {
-        guard session?.connection == .open, let old = link else { return }
-        world.say(name, "loses its connection to the agent")
-        machine.brokenLinks.insert(old)
-        link = nil
-        lost(AppConnectError(.unreachable, "the connection broke"))
-        connect()
-        world.after(world.noise.milliseconds(5...3_000)) { [unowned machine] in machine.linkClosed(old) }
-    }
-
-    /// Without its agent nobody locks, or takes away, what it has: it goes on with its keys where it has had its ready, and
-    /// does not lock by itself.
-    private func lost(_ error: AppConnectError) {
-        run { $0.lost(error) }
-        if session?.keys != nil, !wasReady || locksItself {
-            world.fail(.passcodes, "\(name): its agent is gone, and it keeps its keys")
-        }
-        locksItself = false
-    }
-
-    /// The agent is gone, or has closed the connection.
-    func lostLink(_ number: LinkNumber) {
-        guard link == number else { return }
-        let launch = launch
-        world.after(world.delay()) { [unowned self] in
-            guard self.launch == launch, link == number else { return }
-            link = nil
-            lost(AppConnectError(.unreachable, "the agent has gone"))
-            // What is blocked while nobody listens is told later.
-            if !world.isCalm, world.noise.chance(10) { attempt() }
-            connect()
-        }
-    }
-
-    func receive(_ frame: AgentFrame, on number: LinkNumber) {
-        // Keys are written with what follows them.
-        let isAtOnce = if case .keys = frame { true } else { world.isCalm }
-        lastDown = max(lastDown, world.now + (isAtOnce ? 0 : world.noise.milliseconds(0...3)))
-        world.after(lastDown - world.now) { [unowned self] in
-            guard link == number else { return }
-            var frame = frame
-            if world.fault == .requestsNotRepeated, case .welcome(let agent, let device, _, let hasPasteboard) = frame {
-                frame = .welcome(agent: agent, device: device, kept: .max, hasPasteboard: hasPasteboard)
-            }
-            frame = asText(frame)
-            if case .deliver(let number, let delivery) = frame { newestTold[delivery.kind] = number }
-            if case .autoLock(let after, let isOwn) = frame { locksItself = isOwn && after != nil }
-            run { $0.received(frame) }
-            if case .kept(let number) = frame { checkMark(through: number) }
-        }
-    }
+    // MARK: The session
 
     func run(_ body: (inout AppSession) -> [AppSession.Effect]) {
         guard session != nil else { return }
@@ -312,138 +241,6 @@ final class AppProcess {
         case .acknowledge(let answer): answered.insert(answer.policy)
         case .register(let registration): answered.formUnion(registration.resume?.acknowledgements.map(\.policy) ?? [])
         default: break
-        }
-    }
-
-    func send(_ frame: AppFrame) {
-        guard let link else { return }
-        var frame = frame
-        if world.fault == .answersNotResumed, case .register(var registration) = frame {
-            registration.resume?.acknowledgements = []
-            frame = .register(registration)
-        }
-        frame = asText(frame)
-        if case .register = frame { world.say(name, "registers") } else { world.say(name, "says \(frame)") }
-        lastUp = max(lastUp, world.now + (world.isCalm ? 0 : world.noise.milliseconds(0...3)))
-        world.after(lastUp - world.now) { [unowned machine] in machine.receive(frame, on: link) }
-    }
-
-    /// In some worlds frames are lines of text, as on a real link.
-    private func asText<Frame: JSONCodable & Equatable>(_ frame: Frame) -> Frame {
-        guard world.schedule.seed % 8 == 3 else { return frame }
-        do {
-            return try Frame(json: frame.json, limit: Link.maximumLine)
-        } catch {
-            world.fail(.total, "\(name): \(frame.jsonText) cannot be read: \(error)")
-            return frame
-        }
-    }
-
-    // MARK: The delegate
-
-    private func pumpLater() {
-        guard !isPumpDue else { return }
-        isPumpDue = true
-        world.after(0) { [unowned self] in
-            isPumpDue = false
-            pump()
-        }
-    }
-
-    private func pump() {
-        var call: AppSession.Call?
-        if wasReady, !world.isCalm, world.noise.below(200) == 0 { lookAway() }
-        if wasReady, !world.isCalm, breaks.below(600) == 0 { breakLink() }
-        let callbacks = isAttended ? callbacks : nil
-        run { session in
-            let (next, effects) = session.next(for: callbacks)
-            call = next
-            return effects
-        }
-        guard let call else { return }
-        if isRunning { world.fail(.quiet, "\(name): \(call) came while another callback ran") }
-        isRunning = true
-        world.say(name, "is called: \(call)")
-        machine.check(call, of: self)
-        watch.begins(call)
-        if let problem = retirement.problem(in: call, showing: session?.properties ?? .initial), !machine.wasPutBack {
-            world.fail(.erased, "\(name): \(problem)")
-        }
-        if case .activity(let isActive) = call { isResigned = !isActive }
-        if call == .ready {
-            wasReady = true
-            if isMarked, session?.properties.authReason != .selfRetired {
-                world.fail(
-                    .latched, "\(name): it has retired itself, no agent has stored it, and its next launch is ready")
-            }
-            if isMarked { goesOnRetiring() }
-        }
-        if case .changed(let number, let delivery) = call {
-            if let newest = newestTold[delivery.kind], number != newest {
-                world.fail(.quiet, "\(name) is called for \(number) of \(delivery), and \(newest) has come since")
-            }
-            called[delivery.kind] = delivery
-        }
-        // In the middle of it.
-        if !world.isCalm, world.noise.below(200) == 0 { return crash() }
-        if case .changed(_, .policy(.auth, .selfRetired)) = call { isRetiring = false }
-        let policy: Policy? =
-            if case .changed(_, .policy(let value, _)) = call, value.policy.isAcknowledgedByApp { value.policy } else {
-                nil
-            }
-        if let policy, manner == .prompt || manner == .wrong { answer(policy) }
-        if world.fault == .callbacksOverlap {
-            finish(call)
-            pumpLater()
-        }
-        let launch = launch
-        // An app has most to do when it begins.
-        let isLong = !world.isCalm && world.noise.below(call == .ready ? 3 : 8) == 0
-        world.after(isLong ? world.noise.milliseconds(5...2_000) : 0) { [unowned self] in
-            guard self.launch == launch else { return }
-            isRunning = false
-            if world.fault != .callbacksOverlap { finish(call) }
-            if let policy, manner == .late {
-                world.after(world.noise.milliseconds(1...4_000)) { [unowned self] in
-                    if self.launch == launch { answer(policy) }
-                }
-            }
-            pumpLater()
-        }
-    }
-
-    /// Its delegate is gone for a while.
-    private func lookAway() {
-        guard isAttended else { return }
-        turnAway()
-        let launch = launch
-        world.after(world.noise.milliseconds(10...20_000)) { [unowned self] in
-            if self.launch == launch { turnBack() }
-        }
-    }
-
-    func turnAway() {
-        world.say(name, "has no delegate")
-        isAttended = false
-        isResigned = false
-        // Of its retirement it may hear only what has come of it since.
-        isRetiring = false
-    }
-
-    func turnBack() {
-        isAttended = true
-        pumpLater()
-    }
-
-    private func finish(_ call: AppSession.Call) {
-        run { session in
-            let effects = session.returned(call)
-            if case .changed(let number, _) = call, session.connection == .open,
-                !effects.contains(.send(.delivered(number)))
-            {
-                world.fail(.kept, "\(name): its agent is not told that \(call) has returned")
-            }
-            return effects
         }
     }
 }

@@ -152,6 +152,6 @@ extension Broker {
     }
 
     private static func document(_ wire: [UInt8]) -> DesiredDocument? {
-        try? DesiredDocument(payload: SignedDocument(wire: wire).payload, in: SimulatedFleet.id)
+        try? DesiredDocument(wire: wire)
     }
 }

@@ -38,8 +38,7 @@ extension Controller {
         case (.presenceNotTaken, .presence(.device)?): return world.noise.chance(20) ? nil : message
         case (.newerIgnored, _):
             if message.topic.contains("/desired/") {
-                guard let signed = try? SignedDocument(wire: message.payload),
-                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+                guard let document = try? DesiredDocument(wire: message.payload),
                     let latest = try? store.latest()
                 else { return message }
                 return document.revision > latest ? nil : message
@@ -76,8 +75,7 @@ extension Controller {
             case .trustNotPublished: return topic.hasSuffix("/_fleet/trust") ? nil : effect
             case .ownMarkerNotRepeated: return topic.contains("/barrier/") && !isFirst(payload) ? nil : effect
             case .nobodyAskedAgain:
-                guard topic.contains("/hello/"), let signed = try? SignedDocument(wire: payload),
-                    let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+                guard topic.contains("/hello/"), let hello = try? Hello(wire: payload)
                 else { return effect }
                 return isFirst(Array(hello.connection.text.utf8)) ? effect : nil
             case .noncesNotAnswered:

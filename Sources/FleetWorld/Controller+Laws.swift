@@ -77,8 +77,7 @@ extension Controller {
     }
 
     static func tellsOfLoss(_ topic: String, _ payload: [UInt8]) -> Bool {
-        guard topic.contains("/hello/"), let signed = try? SignedDocument(wire: payload),
-            let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+        guard topic.contains("/hello/"), let hello = try? Hello(wire: payload)
         else { return false }
         return !hello.lost.isEmpty
     }

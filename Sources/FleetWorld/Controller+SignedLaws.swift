@@ -66,8 +66,7 @@ extension Controller {
     /// A hello as a controller says it that answers another nonce, or none; anything else as it is.
     func resaid(_ payload: [UInt8], _ topic: String, answering nonce: (Hello) -> RandomID?) -> [UInt8] {
         guard case .hello? = Address(topic: topic, in: SimulatedFleet.id),
-            let signed = try? SignedDocument(wire: payload),
-            let said = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            let said = try? Hello(wire: payload)
         else { return payload }
         let hello = Hello(
             clock: said.clock, device: said.device, connection: said.connection, nonce: nonce(said),

@@ -121,7 +121,7 @@ struct DesiredModel {
         let wishes = try store.wishes()
         for wish in wishes {
             // Devices go by what is signed, and not by the columns beside it.
-            let read = try DesiredDocument(payload: SignedDocument(wire: wish.wire).payload, in: SimulatedFleet.id)
+            let read = try DesiredDocument(wire: wish.wire)
             if read.change != wish.change || read.revision != wish.revision {
                 return
                     "\(wish.address.path) is of change \(wish.change) at \(wish.revision), and is read as \(read.change) at \(read.revision)"

@@ -77,10 +77,8 @@ struct LossWatch {
 
     private static func hellos(in effects: [ControllerCore.Effect]) -> [Hello] {
         effects.compactMap { effect in
-            guard case .publish(let topic, let payload, _) = effect, topic.contains("/hello/"),
-                let signed = try? SignedDocument(wire: payload)
-            else { return nil }
-            return try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            guard case .publish(let topic, let payload, _) = effect, topic.contains("/hello/") else { return nil }
+            return try? Hello(wire: payload)
         }
     }
 }

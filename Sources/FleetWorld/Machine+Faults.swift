@@ -148,18 +148,15 @@ extension Machine {
             (.presence(.device)?, .ownPresenceIgnored):
             return nil
         case (.hello?, .lostIgnored):
-            guard let signed = try? SignedDocument(wire: payload),
-                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            guard let hello = try? Hello(wire: payload)
             else { return payload }
             return hello.lost.isEmpty ? payload : ownHello(hello.clock.at)
         case (.hello?, .longDeletedKept):
-            guard let signed = try? SignedDocument(wire: payload),
-                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            guard let hello = try? Hello(wire: payload)
             else { return payload }
             return hello.documents == nil ? payload : ownHello(hello.clock.at, lost: hello.lost)
         case (.hello?, .helloOfAnyConnection):
-            guard let signed = try? SignedDocument(wire: payload),
-                let hello = try? Hello(json: signed.payload, limit: SignedDocument.maximumSize)
+            guard let hello = try? Hello(wire: payload)
             else { return payload }
             return hello.connection == watch.bus.connection ? payload : ownHello(hello.clock.at)
         case (.hello(let device)?, .agesIgnored):

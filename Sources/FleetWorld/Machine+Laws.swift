@@ -79,8 +79,7 @@ extension Machine {
                     if case .desired(_, app, .auth) = $0.key { true } else { false }
                 }
                 guard said.count == 1, let (address, wire) = said.first, older == nil,
-                    let signed = try? SignedDocument(wire: wire),
-                    let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+                    let document = try? DesiredDocument(wire: wire),
                     case .aspect(let value) = document.content, case .auth(let state, _) = value.content,
                     state != .authorized
                 else { continue }

@@ -43,8 +43,7 @@ extension Machine {
     private func saysNow(_ level: LogLevel, for app: AppID, besides deciding: Address, _ core: DeviceCore) -> Bool {
         core.signedDocuments.contains { address, wire in
             guard case .desired(_, app, .logLevel) = address, address != deciding,
-                let signed = try? SignedDocument(wire: wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+                let document = try? DesiredDocument(wire: wire)
             else { return false }
             return Watch.LevelWishes.Document(document)?.wish.level == level
         }

@@ -167,7 +167,7 @@ extension Machine {
             else { continue }
             if case .group(let group) = layer, !core.state.groups.contains(group) { continue }
             // What takes its place in this moment is not stored yet.
-            let document = try? DesiredDocument(payload: SignedDocument(wire: wire).payload, in: SimulatedFleet.id)
+            let document = try? DesiredDocument(wire: wire)
             if document?.change != change { continue }
             let latch = app.latch.map { "latched by \($0.change)" } ?? "not latched"
             world.fail(.latched, "\(name)/\(app.id): retired by \(address.path), changed at \(change), and \(latch)")

@@ -76,8 +76,7 @@ extension Machine {
             app.passcodeLock == nil
         else { return }
         func isLater(_ wire: [UInt8], at address: Address) -> Bool {
-            guard case .desired(_, app.id, .secureServices) = address, let signed = try? SignedDocument(wire: wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+            guard case .desired(_, app.id, .secureServices) = address, let document = try? DesiredDocument(wire: wire)
             else { return false }
             return document.change > lock
         }

@@ -56,8 +56,7 @@ extension Machine {
     /// Whatever its revision says: what was changed earlier does not come after what was changed later. A restored
     /// controller signs what its backup has again, and that may be earlier.
     private func checkAge(_ wire: [UInt8], at address: Address) {
-        guard !world.controller.wasPutBack, let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+        guard !world.controller.wasPutBack, let document = try? DesiredDocument(wire: wire)
         else { return }
         if let newest = watch.changes[address], document.change < newest {
             world.fail(
@@ -94,8 +93,7 @@ extension Machine {
     }
 
     private func checkAccepted(_ wire: [UInt8], at address: Address) {
-        guard let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+        guard let document = try? DesiredDocument(wire: wire)
         else { return }
         let revision = document.revision
         watch.heard(revision)

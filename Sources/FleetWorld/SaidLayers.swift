@@ -35,8 +35,7 @@ struct SaidLayers {
     }
 
     private mutating func note(_ wire: [UInt8], at address: Address) {
-        guard let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id), !document.isTombstone
+        guard let document = try? DesiredDocument(wire: wire), !document.isTombstone
         else { return }
         documents[address] = (document.content, document.revision, document.change, document.issuedAt)
         if case (.membership(device), .membership(let groups)) = (address, document.content) { self.groups = groups }

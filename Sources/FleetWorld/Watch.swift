@@ -162,8 +162,7 @@ struct Watch {
         waiting = state.events
         kept = Set(waiting.map(Self.key))
         for (address, wire) in state.documents {
-            guard let signed = try? SignedDocument(wire: wire),
-                let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id)
+            guard let document = try? DesiredDocument(wire: wire)
             else { continue }
             wishes.note(document, at: address)
         }
@@ -282,8 +281,7 @@ struct Watch {
     }
 
     mutating func noteAuthorization(_ address: Address, _ wire: [UInt8]) {
-        guard case .desired(_, let app, .auth) = address, let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+        guard case .desired(_, let app, .auth) = address, let document = try? DesiredDocument(wire: wire),
             case .aspect(let value) = document.content, value.problems.isEmpty,
             case .auth(let state, let message) = value.content
         else { return }

@@ -339,7 +339,7 @@ extension Controller {
         let layers: [Layer] = try [.all, .device(device)] + store.groups(of: device).map { .group($0) }
         let addresses = Set(layers.map { Address.desired($0, app, aspect) })
         return try store.wishes().filter { addresses.contains($0.address) && isMeant($0) }
-            .compactMap { try DesiredDocument(payload: SignedDocument(wire: $0.wire).payload, in: SimulatedFleet.id) }
+            .compactMap { try DesiredDocument(wire: $0.wire) }
             .map(\.issuedAt)
     }
 }

@@ -156,16 +156,14 @@ extension World {
     }
 
     private func isOfEndedEpoch(_ wire: [UInt8]) -> Bool {
-        guard let signed = try? SignedDocument(wire: wire),
-            let document = try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id),
+        guard let document = try? DesiredDocument(wire: wire),
             let latest = try? controller.store.latest()
         else { return false }
         return document.revision.epoch < latest.epoch
     }
 
     private static func isTombstone(_ wire: [UInt8]) -> Bool {
-        guard let signed = try? SignedDocument(wire: wire) else { return false }
-        return (try? DesiredDocument(payload: signed.payload, in: SimulatedFleet.id))?.isTombstone ?? false
+        (try? DesiredDocument(wire: wire))?.isTombstone ?? false
     }
 
     /// Something true of earlier, as if it were said now, or had been left there.
