@@ -61,6 +61,11 @@ extension AppProcess {
         let launch = launch
         // An app has most to do when it begins.
         let isLong = !world.isCalm && world.noise.below(call == .ready ? 3 : 8) == 0
+        if isLong, breaks.chance(10) {
+            world.after(breaks.milliseconds(1...500)) { [unowned self] in
+                if self.launch == launch { breakLink() }
+            }
+        }
         world.after(isLong ? world.noise.milliseconds(5...2_000) : 0) { [unowned self] in
             guard self.launch == launch else { return }
             isRunning = false

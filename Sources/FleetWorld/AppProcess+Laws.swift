@@ -30,15 +30,18 @@ extension AppProcess {
     }
 
     /// A retirement that the agent has stored is over for the data folder: no later launch asks for it again, whatever has
-    /// become of it by then.
+    /// become of it by then. Until then the next one does.
     ///
     /// - Parameter number: Of the last request that is stored.
-    func checkMark(through number: Int64) {
-        guard isMarked, let session, session.requests.contains(where: { $0.isRetirement && $0.number <= number }) else {
-            return
+    func checkMark(through number: Int64, was wasMarked: Bool) {
+        guard let session else { return }
+        let isStored = session.requests.contains { $0.isRetirement && $0.number <= number }
+        if isMarked, isStored {
+            world.fail(.latched, "\(name): its agent has stored its retirement, and its data folder still asks for it")
         }
-        world.fail(
-            .latched, "\(name): its agent has stored that it retires itself, and its data folder still asks for that")
+        if wasMarked, !isMarked, !isStored {
+            world.fail(.latched, "\(name): no agent has stored its retirement, and its data folder asks for it no more")
+        }
     }
 
     /// Written again, beside the library's own: what the fleet is told.

@@ -70,8 +70,12 @@ extension AppProcess {
             frame = asText(frame)
             if case .deliver(let number, let delivery) = frame { newestTold[delivery.kind] = number }
             if case .autoLock(let after, let isOwn) = frame { locksItself = isOwn && after != nil }
+            let wasMarked = isMarked
             run { $0.received(frame) }
-            if case .kept(let number) = frame { checkMark(through: number) }
+            switch frame {
+            case .kept(let number), .welcome(_, _, let number?, _): checkMark(through: number, was: wasMarked)
+            default: break
+            }
         }
     }
 

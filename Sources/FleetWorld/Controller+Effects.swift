@@ -39,9 +39,12 @@ extension Controller {
                 // One alarm, as the process has: the newest, and once a minute however the clock is set meanwhile.
                 if world.fault == .wakesNotRepeated, time == alarm.time { continue }
                 alarm = (alarm.number + 1, time)
+                isAlarmSet = true
                 let number = alarm.number
                 world.after(min(time.milliseconds - clock.milliseconds, 60_000)) { [unowned self] in
-                    if self.running === running, alarm.number == number { handle(.tick) }
+                    guard self.running === running, alarm.number == number else { return }
+                    isAlarmSet = false
+                    handle(.tick)
                 }
             case .log(let line): note(line, wasFull)
             case .stop(let reason):

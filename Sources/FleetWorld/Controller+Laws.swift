@@ -47,6 +47,12 @@ extension Controller {
         if !isBeating { world.fail(.limits, "the controller has not been heard for \(silence) ms, and says nothing") }
     }
 
+    /// It has been woken, and will be again.
+    func checkAlarm() {
+        guard phase == .serving, connection != nil, !isAlarmSet else { return }
+        world.fail(.limits, "the controller is woken by nothing any more but what it is told")
+    }
+
     /// What is stored is told a device once a second at most, by a clock that nobody has set since.
     func checkMarks(_ topic: String) {
         guard topic.contains("/received/"),

@@ -14,6 +14,19 @@ extension Controller {
             .compactMap { [self] message in word(in: message, beyond: latest) }.first
     }
 
+    /// It stops, and has mended nothing by what it has of before.
+    func checkStops(for word: String, _ effects: [ControllerCore.Effect], wasLooking: Bool) {
+        if !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
+            world.fail(.restored, "it was told of \(word), which it has no memory of, and goes on")
+        }
+        let isMending = effects.contains { effect in
+            if case .publish(let topic, _, true) = effect { topic.hasPrefix(Self.documents) } else { false }
+        }
+        if wasLooking, isMending {
+            world.fail(.restored, "it was told of \(word), which it has no memory of, and mends the broker as it stops")
+        }
+    }
+
     private func word(in message: ControllerCore.Message, beyond latest: Revision) -> String? {
         switch Address(topic: message.topic, in: SimulatedFleet.id) {
         case .presence(.device(let device))?:

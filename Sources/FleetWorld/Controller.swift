@@ -14,6 +14,8 @@ final class Controller: BusClient {
     var inbox: [ControllerCore.Message] = []
     /// The newest alarm that was set, and for when.
     var alarm = (number: 0, time: Timestamp?.none)
+    /// It has not rung yet.
+    var isAlarmSet = false
     /// When it last sent a heartbeat.
     var beatAt: Int64 = 0
     /// By how much its clock was set back since, each time by less than a heartbeat takes: the next one comes so much later.
@@ -286,7 +288,7 @@ final class Controller: BusClient {
         let before = isRequest ? try? FleetStore(copying: store) : nil
         let (strangers, standing) = (strangers(before: event), standing(before: event))
         let enrolled = enrolledDevices(before: event)
-        let newer = newerWord(in: event)
+        let (newer, wasLooking) = (newerWord(in: event), phase == .looking)
         let keysBefore = removedKeys()
         let isFull = roomLeft != nil
         noteRivals(in: event, isFull: isFull)
@@ -336,9 +338,7 @@ final class Controller: BusClient {
         }
         checkTold(event, effects, isFull: isFull)
         if world.fault != nil { effects = altered(effects) }
-        if let newer, !isFull, !effects.contains(where: { if case .stop = $0 { true } else { false } }) {
-            world.fail(.restored, "it was told of \(newer), which it has no memory of, and goes on")
-        }
+        if let newer, !isFull { checkStops(for: newer, effects, wasLooking: wasLooking) }
         checkKeysOfRemoved(since: keysBefore, behind: event)
         checkEnded(effects)
         checkAnswers(effects, strangers, standing)
@@ -350,7 +350,8 @@ final class Controller: BusClient {
             switch event {
             case .messages: checkAnswered()
             case .connected, .disconnected: checkServing()
-            case .tick, .refused, .enrolments: break
+            case .tick: checkAlarm()
+            case .refused, .enrolments: break
             }
         }
         if let before, world.noise.chance(25) {

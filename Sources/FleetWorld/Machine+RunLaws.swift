@@ -9,11 +9,19 @@ extension Machine {
         if lost > 1_000 { world.fail(.limits, "\(name) ends in order, and \(lost) ms of its time are not saved") }
     }
 
+    /// Starts of one image are told apart also where the clock does not: two may be alike by chance, once in a thousand.
+    private func checkBoot(_ boot: Int64) {
+        guard boot > clock.wall.milliseconds else { return }
+        starts[boot, default: 0] += 1
+        if starts[boot] == 3 { world.fail(.kept, "\(name): three starts are boot \(boot), and cannot be told apart") }
+    }
+
     /// Nothing is other than before because the agent starts, but for limits that have passed meanwhile.
     func checkStart() {
         guard let core else { return }
         watch.noted = core.state.contact
         bootBefore = disk.state.boot
+        checkBoot(core.state.boot)
         if disk.state.disk != 0, core.state.disk != disk.state.disk {
             world.fail(
                 .summary,

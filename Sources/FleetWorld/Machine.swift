@@ -58,6 +58,8 @@ final class Machine: BusClient {
     var effectsLeft: Int?
     /// The boot that its disk named when the agent started; 0 where there was none.
     var bootBefore: Int64 = 0
+    /// How often there was each boot that its clock does not tell from others.
+    var starts: [Int64: Int] = [:]
     var isDiskFull = false
     var fullUntil: Int64 = 0
     var inbox: [DeviceEvent] = []

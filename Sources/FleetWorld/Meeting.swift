@@ -68,6 +68,10 @@ enum Meeting: CaseIterable {
     case retiredAtDeath
     /// A device comes back on another disk while the controller is away, and is heard in any order.
     case otherDiskUnheard
+    /// An app is retired and authorized again while it is closed, and its agent dies before it comes.
+    case retiredUnseen
+    /// Of one image of a disk, on a machine whose clock begins anew, there are several starts.
+    case imageStartedAgain
 
     /// Those of most of these worlds' policies; nil for what needs none of its own.
     private var themes: [Schedule.Theme] {
@@ -76,7 +80,8 @@ enum Meeting: CaseIterable {
         case .backInReady: [.retiring, .passcodes]
         case .answerBeforeDeath, .deathInCallback, .answerOfBefore: [.retiring, .layers]
         case .retiredBeforeSignature: [.trust, .retiring, .restore]
-        case .retiredAtDeath: [.retiring]
+        case .retiredAtDeath, .retiredUnseen: [.retiring]
+        case .imageStartedAgain: [.clones]
         case .otherDiskUnheard: [.disks, .members, .registry, .clones]
         case .groupAgain: [.layers, .levels, .members]
         case .groupBehindBackup, .retirementBehindBackup, .reportsBehindBackup, .wordsOfBefore: [.restore, .registry]

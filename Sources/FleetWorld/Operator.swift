@@ -22,6 +22,8 @@ final class Operator: BusClient {
     /// Its requests, and the last of them.
     private var ids: Set<RandomID> = []
     private var lastID: RandomID?
+    /// Works on the controller's machine, and so by its clock.
+    private let isBesideController: Bool
 
     struct Asked {
         var exchange: RequestExchange
@@ -45,6 +47,8 @@ final class Operator: BusClient {
         self.world = world
         let name = Name(unchecked: "p\(number)")
         user = number < Schedule.operators ? .operator(name) : .viewer(name)
+        var any = SplitMix64(seed: world.schedule.seed ^ 0xBE51DE &+ UInt64(number))
+        isBesideController = any.chance(50)
     }
 
     func start() { connect() }
@@ -60,10 +64,12 @@ final class Operator: BusClient {
         again: (() -> Void)? = nil, then: ((Response.Result) -> Void)? = nil
     ) {
         let id = nextID()
-        // In the end somebody sets the clocks right, here by the controller's, which may be fast.
-        let now = Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now)
+        let now =
+            isBesideController
+            ? world.controller.clock : Timestamp(milliseconds: SimulatedFleet.begin.milliseconds + world.now)
         // A tool of somebody's own may mean to be answered for longer than answers are kept.
         let seconds: Int64 = !world.isCalm && verb.isChange && world.noise.chance(1) ? 300_000 : 60
+        // In the end somebody sets the clocks right, here by the controller's, which may be fast.
         let notAfter = (world.isCalm ? max(now, world.controller.clock) : now).advanced(bySeconds: seconds)
         let request = Request(id: id, replyTo: Name(unchecked: "here"), notAfter: notAfter, body: body)
         let until = world.now + Self.lifetime

@@ -360,6 +360,26 @@ private struct Script {
                 pass(0...400)
                 say(any(0, 1) == 0 ? .dlp : .auth, any(0, 1, 2), at: random.chance(50) ? .all : .device(device))
             }
+        case .retiredUnseen:
+            say(.auth, Change.authorized)
+            pass(2_000...8_000)
+            let time = random.milliseconds(6_000...20_000)
+            happen(.closeApp(device, app, time))
+            pass(100...800)
+            say(.auth, Change.retired)
+            pass(300...2_000)
+            say(.auth, Change.authorized)
+            pass(300...2_000)
+            happen(.crashAgent(device, effects: 0))
+        case .imageStartedAgain:
+            happen(.image(device))
+            happen(.setClock(device, -1_700_000_000))
+            for _ in 0..<3 {
+                pass(100...1_000)
+                happen(.putBack(device))
+                pass(2_000...6_000)
+                happen(.attempt(device, app))
+            }
         case .groupLostByBroker:
             say(.config, random.below(6), at: .group(group))
             gather(true)
