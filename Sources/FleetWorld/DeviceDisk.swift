@@ -22,9 +22,12 @@ struct DeviceDisk {
         real = nil
     }
 
-    /// Why the real store differs, if it does.
+    /// Why the real store differs, if it does; where there is none, what an app's record is read as.
     func difference() throws -> String? {
-        guard let kept = try real?.load() else { return nil }
+        guard let kept = try real?.load() else {
+            let differs = try state.apps.values.first { try AppRecord(json: $0.json, limit: .max) != $0 }
+            return differs.map { "app \($0.id), as its text is read" }
+        }
         if kept.highest != state.highest { return "highest" }
         if kept.contact != state.contact { return "contact" }
         if kept.running != state.running { return "running time" }
