@@ -17,6 +17,9 @@ extension AppProcess {
         if !world.isCalm, world.noise.chance(5) { attempt() }
     }
 
+    /// What is written there reaches it: it has not left that connection, to come back on another one.
+    func isReading(_ link: LinkID) -> Bool { self.link == link.number }
+
     func closeLink() {
         if let link { machine.linkClosed(link) }
         link = nil

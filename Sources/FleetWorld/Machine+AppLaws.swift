@@ -75,7 +75,7 @@ extension Machine {
         checkGiven(to: app, record, before: frame, on: link)
         switch frame {
         case .ready(let properties):
-            watch.shown[app.id] = properties
+            if app.isReading(link) { watch.shown[app.id] = properties }
             if properties != record.properties {
                 world.fail(.continues, "\(name)/\(app.id): its ready tells of something else than what is in force")
             }
@@ -87,6 +87,7 @@ extension Machine {
                 world.fail(.erased, "\(name)/\(app.id): told that it is retired while its keys are there")
             }
             checkUnforged(value, app.id)
+            guard app.isReading(link) else { break }
             // What was decided before the agent has read that the app has retired itself comes to nothing there.
             if app.session?.properties.authReason != .selfRetired { checkOrder(value, record) }
             watch.shown[app.id]?[value.policy] = value

@@ -98,6 +98,7 @@ extension Machine {
 
     /// The home, and with it the broker, knows another password of it, or none.
     func homeWasPutBack() {
+        enrolledAtPutBack = enrollment.incarnation
         if isRemovalUnfinished { removalMayFollowUntil = world.now + 60_000 }
         if world.controller.enrolments[id] == enrollment.incarnation {
             // Whoever took it out does not know.

@@ -34,6 +34,8 @@ final class Machine: BusClient {
     var takenOutAt: Int64 = 0
     /// As what the home had it then.
     var takenOutAs: Int64 = 0
+    /// As what it was enrolled when the home was put back last: a removal that somebody asked for earlier takes that with it.
+    var enrolledAtPutBack: Int64 = 0
     /// Until then the broker takes the password that it had before.
     var accountUntil: Int64 = 0
     /// The controller has known of its last enrolment before that was in the home.

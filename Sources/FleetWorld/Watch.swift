@@ -267,7 +267,6 @@ struct Watch {
         }
     }
 
-    /// What was stored of these incarnations is gone with the device.
     mutating func forgive(through incarnation: Int64) {
         promised = promised.filter { $0.key.incarnation > incarnation }
     }

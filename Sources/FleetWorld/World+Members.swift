@@ -17,11 +17,10 @@ extension World {
             say("operator 1", "takes out incarnation \(last) of \(machine.name)")
             machine.removalMayFollowUntil = now + 60_000
             machine.leftBehind = nil
-            // Where the home is put back to that meanwhile, it goes with all that it has said since.
             let through = machine.enrollment.incarnation
             operators[1].ask(
                 .deviceRemove, json(DeviceRequest(device: machine.id, incarnation: last)),
-                then: { if case .success = $0 { machine.watch.forgive(through: through) } })
+                then: { if case .success = $0 { machine.forgive(through: through) } })
             return
         }
         machine.takeOut()
@@ -103,7 +102,7 @@ extension World {
                 guard failure.code == .unavailable else { return }
                 return after(10_000, again)
             }
-            machine.watch.forgive(through: through)
+            machine.forgive(through: through)
             // An answer from before a backup was put back speaks of what is lost with the rest.
             guard controller.putBacks == putBacks else { return }
             // The home may have been put back meanwhile.

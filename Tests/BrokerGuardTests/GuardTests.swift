@@ -326,6 +326,39 @@ struct GuardTests {
         #expect(samples.publish(till, barrier, Array("{}".utf8)) != nil)
     }
 
+    /// Of what a device says: the address, whether it is retained, and how long it may be.
+    static let lengths: [(address: Address, isRetained: Bool, limit: Int)] = [
+        (.reply(Samples.till, Samples.app, .status), true, 16 * 1_024),
+        (.reply(Samples.till, Samples.app, .event), false, 4 * 1_024),
+        (.reply(Samples.till, Samples.app, .logLevel), false, 4 * 1_024),
+        (.presence(.device(Samples.till)), true, 64 * 1_024), (.barrier(.device(Samples.till)), false, 1_024),
+    ]
+
+    @Test("each word of a device may be as long as its kind, and no longer", arguments: lengths)
+    func lengths(address: Address, isRetained: Bool, limit: Int) throws {
+        let samples = try trusted()
+        func publish(_ length: Int) -> String? {
+            let text = String(decoding: Samples.status().dropLast(), as: UTF8.self) + #","m":""#
+            let padding = String(repeating: "x", count: length - text.utf8.count - 2)
+            return samples.publish(
+                till, Samples.topic(address), Array((text + padding + #""}"#).utf8), retained: isRetained)
+        }
+        #expect(publish(limit) == nil)
+        #expect(publish(limit + 1)?.contains("\(limit)") == true)
+    }
+
+    @Test("what the controller says before its heartbeat is no word that all is there again")
+    func saidBeforeHeartbeat() throws {
+        let samples = try trusted()
+        let group = Samples.topic(.desired(.group(GroupID(unchecked: "bar")), Samples.app, .config))
+        #expect(
+            samples.publish(controller, Samples.topic(.barrier(.controller)), Array("{}".utf8), retained: false) == nil)
+        #expect(samples.publish(controller, Samples.topic(.presence(.controller)), Array("{}".utf8)) == nil)
+        #expect(samples.subscribe(till, group) != nil, "nobody knows yet who is in that group")
+        #expect(samples.publish(controller, Samples.topic(.heartbeat), Array("{}".utf8), retained: false) == nil)
+        #expect(samples.subscribe(till, group) == nil)
+    }
+
     @Test("a device has at most 64 apps; one that was cleared makes room")
     func apps() throws {
         let samples = try trusted()

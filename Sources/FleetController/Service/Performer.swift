@@ -29,11 +29,11 @@ struct Performer {
                 for entry in entries {
                     switch entry.effect {
                     case .publish(let topic, let payload, let retain):
-                        guard isCurrent(entry) else { continue }
                         if unanswered >= Self.window {
                             try await group.next()
                             unanswered -= 1
                         }
+                        guard isCurrent(entry) else { continue }
                         // At once: the request is made before this returns, so the order is kept.
                         group.addImmediateTask {
                             await publish(payload, to: topic, retain: retain, on: entry.connection)
