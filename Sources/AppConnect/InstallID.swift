@@ -24,7 +24,7 @@ enum InstallID {
         let draft = "\(path).\(id)"
         try write(id.text + "\n", to: draft)
         defer { unlink(draft) }
-        if link(draft, path) == 0 {
+        if RawFile.isRenamed(draft, toNew: path) {
             keepFolder(of: path)
             return id
         }

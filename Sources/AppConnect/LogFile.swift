@@ -9,7 +9,7 @@ final class LogFile: Sendable {
     /// The size at which a new one begins, in bytes, and how many there are in all.
     static let size = 1_000_000
     static let count = 20
-    /// `.2026-11-27T13:00:00.000Z`
+    /// `.2026-11-27T13-00-00.000Z`, without colons: some file systems (FAT) have none in names.
     static let endingSize = 25
 
     private let path: String
@@ -77,27 +77,36 @@ final class LogFile: Sendable {
     /// Begins a new file. Where that cannot be, the old one goes on.
     private func begin(_ state: inout State, at now: Timestamp) {
         // Two of one millisecond: the later one waits until there is another.
-        let old = "\(path).\(now)"
+        let old = "\(path).\(now.description.replacing(":", with: "-"))"
         guard RawFile.isRenamed(path, toNew: old) || errno == ENOENT else { return }
         let next = Self.open(path)
         guard next >= 0 else { return }
         close(state.descriptor)
         state = State(descriptor: next, size: 0)
-        removeOldest()
+        removeOldest(at: now)
     }
 
-    private func removeOldest() {
+    /// What lies ahead is of a clock that was wrong, and goes first: it must not take the places of what is written now.
+    private func removeOldest(at now: Timestamp) {
         let (folder, prefix) = (RawFile.folder(of: path), RawFile.name(of: path) + ".")
         guard let directory = opendir(folder) else { return }
         defer { closedir(directory) }
-        var old: [String] = []
+        var old: [(name: String, time: Timestamp)] = []
         while let entry = readdir(directory) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             // Those of this log, and no other file whose name begins so.
-            if name.hasPrefix(prefix), Timestamp(String(name.dropFirst(prefix.count))) != nil { old.append(name) }
+            if name.hasPrefix(prefix), let time = Self.time(name.dropFirst(prefix.count)) { old.append((name, time)) }
         }
-        for name in old.sorted().dropLast(Self.count - 1) { unlink("\(folder)/\(name)") }
+        old.sort { ($0.time <= now ? 1 : 0, $0.time) < ($1.time <= now ? 1 : 0, $1.time) }
+        for file in old.dropLast(Self.count - 1) { unlink("\(folder)/\(file.name)") }
+    }
+
+    /// As this version writes it, or an earlier one, with colons.
+    private static func time(_ ending: Substring) -> Timestamp? {
+        let parts = ending.split(separator: "T", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        return Timestamp("\(parts[0])T\(parts[1].replacing("-", with: ":"))")
     }
 }

@@ -106,7 +106,7 @@ package struct FleetHome: Sendable {
     /// The right to be the controller. Throws, with the process id, while another has it.
     package func lock() throws -> HomeLock {
         let name = "controller.lock"
-        guard let lock = try FileLock(path: folder.path(of: name), waits: false) else {
+        guard let lock = try FileLock(path: folder.path(of: name), patience: 20) else {
             let holder = lockNotes.holder.map { ": process \($0)" } ?? ""
             throw FleetHomeError(
                 .locked, "a controller already runs on \(path)\(holder)",

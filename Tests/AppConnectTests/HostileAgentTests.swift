@@ -41,6 +41,14 @@ struct HostileAgentTests {
         }
     }
 
+    @Test("what is not known of what the app may use counts as that it may not")
+    func unknownRights() {
+        let refused = #"{"type":"refused","code":"expelled","message":"out"}"#
+        #expect(AgentLine(Array(refused.utf8)) == .frame(.refused(.notAllowed, message: "out")))
+        let availability = #"{"type":"deliver","delivery":7,"what":"availability","value":"partly"}"#
+        #expect(AgentLine(Array(availability.utf8)) == .frame(.deliver(number: 7, .availability(.unavailable))))
+    }
+
     @Test("every type that there is, is known")
     func types() {
         let frames: [AgentFrame] = [

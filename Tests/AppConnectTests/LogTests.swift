@@ -66,6 +66,28 @@ struct LogTests {
         }
     }
 
+    @Test("in files whose clock goes back: what is written now is kept, and what lies ahead goes first")
+    func clockSetBack() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/app.log"
+            func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
+            // As a version before this one has named it.
+            try Data().write(to: URL(fileURLWithPath: path + ".2023-11-14T22:13:20.000Z"))
+            let file = try LogFile(path: path)
+            let line = String(repeating: "x", count: LogFile.size / 2)
+            func write(_ count: Int, from seconds: Int64) {
+                for number in 0..<Int64(count) {
+                    file.write(.debug, line, at: Timestamp(milliseconds: (seconds + number) * 1_000))
+                }
+            }
+            write(2 * LogFile.count, from: 1_700_000_001)
+            #expect(try names().allSatisfy { !$0.contains(":") })
+            write(6, from: 10)
+            #expect(try names().count == LogFile.count)
+            #expect(try names().count { $0.hasPrefix("app.log.1970") } >= 5)
+        }
+    }
+
     @Test("in a file that cannot be, is a mistake that start names")
     func badFile() async throws {
         try await withTemporaryFolder { folder in

@@ -327,14 +327,14 @@ struct GuardTests {
     }
 
     /// Of what a device says: the address, whether it is retained, and how long it may be.
-    static let lengths: [(address: Address, isRetained: Bool, limit: Int)] = [
+    static let longest: [(address: Address, isRetained: Bool, limit: Int)] = [
         (.reply(Samples.till, Samples.app, .status), true, 16 * 1_024),
         (.reply(Samples.till, Samples.app, .event), false, 4 * 1_024),
         (.reply(Samples.till, Samples.app, .logLevel), false, 4 * 1_024),
         (.presence(.device(Samples.till)), true, 64 * 1_024), (.barrier(.device(Samples.till)), false, 1_024),
     ]
 
-    @Test("each word of a device may be as long as its kind, and no longer", arguments: lengths)
+    @Test("each word of a device may be as long as its kind, and no longer", arguments: longest)
     func lengths(address: Address, isRetained: Bool, limit: Int) throws {
         let samples = try trusted()
         func publish(_ length: Int) -> String? {

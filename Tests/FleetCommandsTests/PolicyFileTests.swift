@@ -265,6 +265,23 @@ struct PolicyFileTests {
         #expect(try Self.read("\u{FEFF}" + Self.head + "  log-level: {level: info}\n").changes.count == 1)
     }
 
+    @Test("may have characters in two escapes where it is JSON, as its writers make them")
+    func surrogates() throws {
+        let start = #"{"apiVersion":"fleetbus/v1","kind":"AppPolicy","metadata":{"app":"a","target":"all"},"#
+        for (written, read) in [
+            (#"\ud83d\ude00"#, "😀"), (#"a\uD83D\uDE00b"#, "a😀b"), (#"\\ud83d\\ude00"#, #"\ud83d\ude00"#),
+            (#"\\\ud83d\ude00"#, #"\😀"#), (#"\u00e9"#, "é"),
+        ] {
+            let text = start + #""spec":{"config":{"a":"\#(written)"}}}"#
+            let file = try Self.read(text, name: "p.json")
+            #expect(file.changes.map(\.value.content) == [.config(["a": read])], "\(written)")
+        }
+        let alone = #expect(throws: PolicyFile.Mistakes.self) {
+            try Self.read(start + #""spec":{"config":{"a":"\ud83d"}}}"#, name: "p.json")
+        }
+        #expect(alone?.description.contains("not JSON") == true)
+    }
+
     @Test("of JSON is not spoken of as YAML")
     func json() throws {
         func mistakes(_ text: String) -> String? {

@@ -1,3 +1,4 @@
+import FleetHome
 import FleetProtocol
 import Mosquitto
 import TestSupport

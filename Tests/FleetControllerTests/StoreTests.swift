@@ -153,6 +153,20 @@ struct StoreTests {
         }
     }
 
+    @Test("a database of which somebody has made statistics is as good as before")
+    func analyzed() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.appending(path: "fleet.db").path
+            try World(path: path).store.close()
+            let queue = try DatabaseQueue(path: path)
+            try await queue.writeWithoutTransaction { try $0.execute(sql: "ANALYZE") }
+            try queue.close()
+            let store = try FleetStore(path: path)
+            try store.checkTables()
+            try store.close()
+        }
+    }
+
     @Test("shapes and classes that nobody has any more go, and what is left still counts")
     func unused() throws {
         let world = try World()

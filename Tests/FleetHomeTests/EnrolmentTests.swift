@@ -110,6 +110,43 @@ struct EnrolmentTests {
         }
     }
 
+    @Test("takes a password away also where somebody's editor has ended the lines otherwise")
+    func otherLineEnds() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            try home.enroll(
+                [.init(device: Self.till, folder: folder.path + "/till-1")], floors: Floors(trust: try home.trust()))
+            let file = URL(fileURLWithPath: home.path + "/broker/passwd")
+            let text = try String(contentsOf: file, encoding: .utf8)
+            try Data(text.replacing("\n", with: "\r\n").utf8).write(to: file)
+            try home.removeDevices([Self.till])
+            #expect(try !String(contentsOf: file, encoding: .utf8).contains("till-1"))
+            #expect(try home.passwordFile().contains(.controller))
+        }
+    }
+
+    @Test(
+        "in a copy of a home, whose broker reads the passwords of the other one, changes nothing until that is mended")
+    func copiedHome() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try HomeTests.makeHome(in: folder)
+            try home.enroll(
+                [.init(device: Self.till, folder: folder.path + "/till-1")], floors: Floors(trust: try home.trust()))
+            try FileManager.default.copyItem(atPath: home.path, toPath: folder.path + "/copy")
+            var copy = try FleetHome(opening: folder.path + "/copy")
+            let error = #expect(throws: FleetHomeError.self) { try copy.removeDevices([Self.till]) }
+            #expect(error?.description.contains("broker configure") == true, "\(error?.description ?? "")")
+            #expect(try copy.devices().map(\.device) == [Self.till])
+            try copy.configureBroker(guardLibrary: nil)
+            try copy.removeDevices([Self.till])
+            #expect(try copy.devices().isEmpty)
+            // By another way to the same folder nothing is another.
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.path + "/link", withDestinationPath: home.path)
+            try FleetHome(opening: folder.path + "/link").removeDevices([Self.till])
+        }
+    }
+
     @Test("a removal that ends half-way is repeated, and takes the password away: a device's and a person's")
     func halfRemoved() async throws {
         try await withTemporaryFolder { folder in

@@ -20,6 +20,27 @@ struct HomeTests {
         return try #require(attributes[.posixPermissions] as? Int)
     }
 
+    @Test("what the broker needs and is missing is made, each by itself", arguments: ["acl", "passwd"])
+    func brokerFileMissing(name: String) async throws {
+        try await withTemporaryFolder { folder in
+            var home = try Self.makeHome(in: folder)
+            let path = home.path + "/broker/" + name
+            try FileManager.default.removeItem(atPath: path)
+            try home.configureBroker(guardLibrary: nil)
+            #expect(FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test("the token of the metrics is read while somebody changes the folder", .timeLimit(.minutes(1)))
+    func tokenMeanwhile() async throws {
+        try await withTemporaryFolder { folder in
+            let home = try Self.makeHome(in: folder)
+            let token = try home.metricsToken()
+            let meanwhile = try home.changing { try home.metricsToken() }
+            #expect(meanwhile == token)
+        }
+    }
+
     @Test("opens again as it was made")
     func opens() async throws {
         try await withTemporaryFolder { folder in

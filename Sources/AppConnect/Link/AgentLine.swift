@@ -16,9 +16,8 @@ enum AgentLine: Hashable, Sendable {
         } catch let error as FleetProtocolError {
             if let delivery = UnreadableDelivery(line: line, error: error) {
                 self = .unreadable(delivery)
-            } else if Self.type(of: line) == "keys" {
-                // Those from before are not the app's any more, whatever these are.
-                self = .frame(.keys(nil))
+            } else if let stricter = Self.stricter(line) {
+                self = .frame(stricter)
             } else if let delivery = UnreadableDelivery.number(in: line) {
                 self = .unknown(error.description, delivery: delivery)
             } else if error.code == .value || Self.isOfUnknownKind(line) {
@@ -32,8 +31,19 @@ enum AgentLine: Hashable, Sendable {
         }
     }
 
-    private static func type(of line: [UInt8]) -> String? {
-        (try? JSONValue(json: line, limit: Link.maximumLine))?["type"]?.stringValue
+    /// What a line counts as that says something this library does not know of what the app may use: it may not, whatever
+    /// it could before.
+    private static func stricter(_ line: [UInt8]) -> AgentFrame? {
+        guard let frame = try? JSONValue(json: line, limit: Link.maximumLine) else { return nil }
+        return switch (frame["type"]?.stringValue, frame["what"]?.stringValue) {
+        case ("keys", _): .keys(nil)
+        case ("refused", _):
+            .refused(
+                .notAllowed, message: Text.printable(frame["message"]?.stringValue ?? "the agent does not say why"))
+        case ("deliver", "availability"):
+            UnreadableDelivery.number(in: line).map { .deliver(number: $0, .availability(.unavailable)) }
+        default: nil
+        }
     }
 
     /// Whether a line is of a type, or delivers something, that this library does not know. Its members may then have

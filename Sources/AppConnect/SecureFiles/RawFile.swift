@@ -107,7 +107,8 @@ struct RawFile {
         var info = statvfs()
         guard fstatvfs(descriptor, &info) == 0 else { throw SecureFileError(failed: "look for room for \(path)") }
         let (room, overflow) = UInt64(info.f_bavail).multipliedReportingOverflow(by: UInt64(info.f_frsize))
-        guard overflow || bytes < 0 || UInt64(bytes) <= room else {
+        // Of no blocks at all is told by file systems that do not say: a tmpfs without a limit, say.
+        guard info.f_blocks == 0 || overflow || bytes < 0 || UInt64(bytes) <= room else {
             errno = ENOSPC
             throw SecureFileError(failed: "make \(path) longer by \(bytes) bytes")
         }
@@ -124,12 +125,12 @@ struct RawFile {
     private static let pause: UInt32 = 500
 
     /// Waits until no other process, or other ``SecureFile``, uses it in a way that this one must not see. Throws with
-    /// `EWOULDBLOCK` when that takes too long.
+    /// `EWOULDBLOCK` when that takes too long, not counting while the machine sleeps: the other one does, too.
     func lock(isExclusive: Bool, atMost patience: Duration = RawFile.patience) throws {
-        let deadline = ContinuousClock.now + patience
+        let deadline = SuspendingClock.now + patience
         while flock(descriptor, (isExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0 {
             guard [EINTR, EWOULDBLOCK].contains(errno) else { throw SecureFileError(failed: "lock \(path)") }
-            guard ContinuousClock.now < deadline else {
+            guard SuspendingClock.now < deadline else {
                 let what = "lock \(path), which has been in use elsewhere for \(patience)"
                 errno = EWOULDBLOCK
                 throw SecureFileError(failed: what)

@@ -47,7 +47,7 @@ package struct AgentConfiguration: Sendable {
             },
             userName: credentials.user, password: Array(credentials.password.utf8),
             stateFolder: absolute(file.state), appsFolder: absolute(file.apps), socketPath: absolute(file.socket),
-            displayCommand: file.displayCommand)
+            displayCommand: file.displayCommand.map { words in words.prefix(1).map(absolute) + words.dropFirst() })
     }
 
     /// Where the agent of this configuration listens: all that a person's program needs of it, whoever runs that.

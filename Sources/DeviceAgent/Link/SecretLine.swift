@@ -15,6 +15,11 @@ enum SecretLine {
         guard let line = readLine(strippingNewline: true), !line.isEmpty else {
             throw DeviceAgentError(.configuration, "\(what.lowercased()): nothing was given on standard input")
         }
+        // Repaired, two of these could be the same.
+        guard !line.unicodeScalars.contains("\u{FFFD}") else {
+            throw DeviceAgentError(
+                .configuration, "\(what.lowercased()): what was given is not UTF-8: set the terminal to that")
+        }
         return line
     }
 

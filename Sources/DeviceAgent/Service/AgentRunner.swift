@@ -27,7 +27,8 @@ final class AgentRunner: Sendable {
 
     private struct State {
         var core: DeviceCore
-        var hasFailed = false
+        /// The first that went wrong: nothing is done after it.
+        var failure: (any Error)?
         var wake = WakeTime()
     }
 
@@ -50,6 +51,8 @@ final class AgentRunner: Sendable {
         state = Mutex(State(core: core))
     }
 
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
     func start() async throws {
         let inbox = Inbox { [self] events in handle(events) }
         let bus = try BusSession(
@@ -70,13 +73,13 @@ final class AgentRunner: Sendable {
             parts.inbox.add(.stopping)
             parts.inbox.queue.async { continuation.resume() }
         }
-        await parts.bus.close(hasFailed: state.withLock { $0.hasFailed })
+        await parts.bus.close(hasFailed: failure != nil)
     }
 
     private func handle(_ events: [DeviceEvent]) {
         guard let parts = parts.withLock({ $0 }) else { return }
         let decided: (effects: [DeviceEffect], connection: RandomID?, at: DispatchTime)? = state.withLock { state in
-            guard !state.hasFailed else { return nil }
+            guard state.failure == nil else { return nil }
             let now = Now.system
             let begin = DispatchTime.now()
             for event in events { state.core.handle(event, at: now) }
@@ -89,7 +92,7 @@ final class AgentRunner: Sendable {
             // What was decided is not on the disk, so nobody may hear of it: start again from what is. Apps may have lost
             // something by it, and nobody knows when an agent runs again: until then they have no keys.
             let links = state.withLock { state in
-                state.hasFailed = true
+                state.failure = error
                 return state.core.processes.values.map(\.link)
             }
             for link in links { parts.links.send(.keys(nil), to: link) }
@@ -123,17 +126,21 @@ final class AgentRunner: Sendable {
         parts.inbox.queue.asyncAfter(wallDeadline: .now() + wait, execute: ring)
     }
 
+    /// A key's file may need room on a full disk, also to be renamed before it goes.
+    private func withReserve(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch  where store.giveReserveBack() {
+            logDisk()
+            try body()
+        }
+    }
+
     /// - Parameter connection: To the broker, as the core knew it: while the disk was written there may have come another.
     private func perform(_ effect: DeviceEffect, _ parts: Parts, _ connection: RandomID?) throws {
         switch effect {
-        case .destroyKeys(let app): try keystore.destroy(for: app)
-        case .createKeys(let app):
-            do {
-                try keystore.create(for: app)
-            } catch  where store.giveReserveBack() {
-                logDisk()
-                try keystore.create(for: app)
-            }
+        case .destroyKeys(let app): try withReserve { try keystore.destroy(for: app) }
+        case .createKeys(let app): try withReserve { try keystore.create(for: app) }
         case .store(let changes):
             let wasFull = store.isDiskFull
             try store.apply(changes)

@@ -61,6 +61,8 @@ package final class AgentService: Service {
             break
         }
         await runner.stop()
+        // What it wrote last may have failed as well.
+        if cause == nil { cause = runner.failure }
         await loop.shutdown()
         try? store.close()
         withExtendedLifetime(lock) {}

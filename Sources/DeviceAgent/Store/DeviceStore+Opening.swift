@@ -62,7 +62,10 @@ extension DeviceStore {
     }
 
     private static let tablesQuery =
-        "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+        """
+        SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_master
+        WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY 1
+        """
     /// nil: they cannot be made, which opening says better.
     private static let tables = try? inMemory().queue.read { try String.fetchAll($0, sql: tablesQuery) }
 

@@ -105,6 +105,14 @@ package struct Keystore: Sendable {
             if errno == ENOENT { return false }
             throw Self.failure("look at the key file \(path)")
         }
+        // Of a link only the name would be destroyed, and the key would be left where that leads.
+        var link = stat()
+        guard lstat(path, &link) == 0, link.st_mode & S_IFMT != S_IFLNK else {
+            throw DeviceAgentError(
+                .keystore,
+                "\(path) is a link, and a key that is destroyed must be gone: put the file itself there (its folder may be on"
+                    + " another disk)")
+        }
         try Files.checkOwner(path, info)
         try Files.checkMode(path, info, isSecret: true)
         guard info.st_mode & S_IFMT == S_IFREG, info.st_size == AppKeys.size else {

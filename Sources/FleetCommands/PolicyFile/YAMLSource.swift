@@ -29,6 +29,9 @@ struct YAMLSource {
             ]
             return
         }
+        if Self.isJSON(name) || text.first(where: { !$0.isWhitespace }).map("{[".contains) ?? false {
+            text = Self.joiningSurrogates(in: text)
+        }
         // Yams gives up at a doubled key. To find every mistake at once, the key is hidden behind characters that no
         // policy has, and the text is read again; places stay the same.
         for _ in 0..<100 {
@@ -55,6 +58,18 @@ struct YAMLSource {
 
     /// JSON is read as YAML; who wrote it need not hear of that.
     static func isJSON(_ name: String) -> Bool { name.lowercased().hasSuffix(".json") }
+
+    /// JSON may write a character beyond the first plane as two escapes (`\ud83d\ude00`), of which YAML knows neither alone.
+    private static func joiningSurrogates(in text: String) -> String {
+        let pair = /\\u(?<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?<low>[dD][c-fC-F][0-9a-fA-F]{2})|\\./
+        return text.replacing(pair) { match in
+            guard let high = match.output.high.flatMap({ UInt32($0, radix: 16) }),
+                let low = match.output.low.flatMap({ UInt32($0, radix: 16) }),
+                let scalar = Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (low - 0xDC00))
+            else { return String(match.output.0) }
+            return String(scalar)
+        }
+    }
 
     static func isHidden(_ key: String) -> Bool {
         key.unicodeScalars.first.map { (0xE000...0xF8FF).contains($0.value) } ?? false

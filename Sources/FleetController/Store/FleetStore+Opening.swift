@@ -83,7 +83,10 @@ extension FleetStore {
     }
 
     private static let tablesQuery =
-        "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+        """
+        SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_master
+        WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY 1
+        """
     /// nil: they cannot be made, which opening says better.
     private static let tables = try? FleetStore().database.read { try String.fetchAll($0, sql: tablesQuery) }
 

@@ -3,24 +3,49 @@ import Glibc
 
 extension FleetHome {
     /// The configuration to start Mosquitto with.
-    package var brokerConfigurationPath: String { brokerFolder.path(of: "mosquitto.conf") }
+    package var brokerConfigurationPath: String { brokerFolder.path(of: Self.configurationName) }
+    private static let configurationName = "mosquitto.conf"
 
     /// Tells a running broker to read its password and ACL files again (SIGHUP).
     @discardableResult
     package func reloadBroker() throws -> BrokerReload {
         var told: [Int32] = []
+        var failure: (any Error)?
+        // Whatever one of them is, the others hear of it.
         for pid in runningBrokers() {
-            try waitUntilStarted(pid)
-            if kill(pid, SIGHUP) == 0 {
-                told.append(pid)
-            } else if errno != ESRCH {
-                throw FleetHomeError(
-                    .unwritable,
-                    "telling the broker (process \(pid)) to read its files again failed: \(Folder.reason())",
-                    remedy: "send it a SIGHUP as the user it runs as")
+            do {
+                if try tellToReload(pid) { told.append(pid) }
+            } catch {
+                failure = failure ?? error
             }
         }
+        if let failure { throw failure }
         return told.isEmpty ? .notRunning : .signalled(pids: told)
+    }
+
+    /// False where it has ended meanwhile.
+    private func tellToReload(_ pid: Int32) throws -> Bool {
+        try waitUntilStarted(pid)
+        guard kill(pid, SIGHUP) != 0 else { return true }
+        guard errno != ESRCH else { return false }
+        throw FleetHomeError(
+            .unwritable, "telling the broker (process \(pid)) to read its files again failed: \(Folder.reason())",
+            remedy: "send it a SIGHUP as the user it runs as")
+    }
+
+    /// A home that was copied has a configuration with which the broker reads the passwords of the other one: nothing that is
+    /// changed here would reach it.
+    private func checkNamesPasswords() throws {
+        let word = "password_file "
+        guard let text = try? brokerFolder.read(Self.configurationName, limit: 1 << 20),
+            let line = String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline)
+                .first(where: { $0.hasPrefix(word) })
+        else { return }
+        let (named, own) = (String(line.dropFirst(word.count)), brokerFolder.path(of: Self.passwordName))
+        guard !Folder.isSame(named, own) else { return }
+        throw FleetHomeError(
+            .malformed, "\(brokerConfigurationPath) names the passwords in \(named), and not those in \(own)",
+            remedy: "run `fleetctl broker configure`, start the broker again, and repeat this")
     }
 
     /// A Mosquitto that has yet to read its database would be ended by the signal: it names its process before it handles
@@ -52,8 +77,11 @@ extension FleetHome {
     private func runningBrokers() -> [Int32] {
         let named = (try? dataFolder.read("mosquitto.pid", limit: 64)).flatMap { Int32(Self.trimmed($0)) }
         let processes = ((try? Folder("/proc").names()) ?? []).compactMap(Int32.init).filter { $0 > 1 }
+        // Other people's programs may call themselves what they like.
+        let owners: Set<uid_t> = Set([0, geteuid()] + [Folder.owner(of: dataFolder.path)].compactMap { $0 })
         return processes.filter { pid in
             let process = Folder("/proc/\(pid)")
+            guard let owner = Folder.owner(of: process.path), owners.contains(owner) else { return false }
             guard let name = try? process.read("comm", limit: 64), Self.trimmed(name) == "mosquitto" else {
                 return false
             }
@@ -62,16 +90,11 @@ extension FleetHome {
     }
 
     private func isConfigured(_ process: Folder) -> Bool {
-        var own = stat()
-        guard stat(brokerConfigurationPath, &own) == 0 else { return false }
         let arguments = (try? process.read("cmdline", limit: 1 << 20))?.split(separator: 0) ?? []
         return arguments.contains { bytes in
             let argument = String(decoding: bytes, as: UTF8.self)
-            var file = stat()
-            guard stat(argument.hasPrefix("/") ? argument : process.path(of: "cwd/" + argument), &file) == 0 else {
-                return false
-            }
-            return (file.st_dev, file.st_ino) == (own.st_dev, own.st_ino)
+            return Folder.isSame(
+                argument.hasPrefix("/") ? argument : process.path(of: "cwd/" + argument), brokerConfigurationPath)
         }
     }
 
@@ -86,6 +109,7 @@ extension FleetHome {
     ) throws -> BrokerReload {
         let owner = try brokerOwner()
         var passwords = try passwordFile()
+        try checkNamesPasswords()
         try change(&passwords)
         try brokerFolder.write(Array(try access(without: leaving).text.utf8), to: "acl", owner: owner)
         try write(passwords, for: owner)
@@ -96,6 +120,7 @@ extension FleetHome {
     func checkBroker() throws {
         _ = try brokerOwner()
         _ = try passwordFile()
+        try checkNamesPasswords()
     }
 
     /// Not there is not empty: written anew with one user, it would take the passwords of all others away.
@@ -142,10 +167,14 @@ extension FleetHome {
         let library = try guardLibrary.map { try GuardLibrary(reading: $0) }
         try changing {
             try home.makeBrokerFolder()
-            if !brokerFolder.exists(Self.passwordName) {
+            // What is there may be another user's, as whom the broker ran on another machine.
+            if brokerFolder.exists(Self.passwordName) {
+                try write(passwordFile())
+            } else {
                 try writePasswords()
                 lost = try devices().map(\.device)
             }
+            try writeAccess()
             home.context.guardLibrary = try library.map(home.install)
             try home.writeBrokerConfiguration()
             try home.folder.write(home.context, to: "fleet.json")
@@ -157,8 +186,11 @@ extension FleetHome {
     private func writePasswords() throws {
         var passwords = PasswordFile()
         for user in try users() { try passwords.set(credentials(for: user)) }
-        try brokerFolder.write(Array(try access().text.utf8), to: "acl", owner: try brokerOwner())
         try write(passwords)
+    }
+
+    private func writeAccess() throws {
+        try brokerFolder.write(Array(try access().text.utf8), to: "acl", owner: try brokerOwner())
     }
 
     private func access(without leaving: User? = nil) throws -> AccessFile {
@@ -174,7 +206,7 @@ extension FleetHome {
             try brokerFolder.write(
                 bytes, to: name, mode: owner == nil ? 0o600 : 0o640, owner: owner.map { (geteuid(), $0.gid) })
         }
-        let name = "mosquitto.conf"
+        let name = Self.configurationName
         if brokerFolder.exists(name) {
             let old = try brokerFolder.read(name, limit: 1 << 20)
             if old != Array(text.utf8) { try write(old, to: name + ".old") }

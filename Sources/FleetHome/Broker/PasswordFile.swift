@@ -9,7 +9,8 @@ struct PasswordFile: Hashable, Sendable {
     init() {}
 
     init(text: String) {
-        for line in text.split(separator: "\n") {
+        // A person's editor may have ended lines with more, which Mosquitto passes over.
+        for line in text.split(whereSeparator: \.isNewline) {
             guard let colon = line.firstIndex(of: ":") else { continue }
             hashes[String(line[..<colon])] = String(line[line.index(after: colon)...])
         }

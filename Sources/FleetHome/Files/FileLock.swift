@@ -4,15 +4,24 @@ import Glibc
 final class FileLock: Sendable {
     private let descriptor: Int32
 
-    /// - Parameter waits: Whether to wait for the holder; if not, `nil` comes back while another holds it.
-    init?(path: String, waits: Bool) throws {
+    /// - Parameters:
+    ///   - waits: Whether to wait for the holder; if not, `nil` comes back while another holds it.
+    ///   - patience: How many times to look again then, 10 ms later each: for whoever only looks whether it is held, and so
+    ///     holds it for a moment.
+    init?(path: String, waits: Bool = false, patience: Int = 0) throws {
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw FleetHomeError(.unwritable, "opening \(path) failed: \(Folder.reason())")
         }
+        var patience = patience
         while flock(descriptor, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
             let reason = errno
             if reason == EINTR { continue }
+            if reason == EWOULDBLOCK, patience > 0 {
+                patience -= 1
+                usleep(10_000)
+                continue
+            }
             // What was opened, `deinit` closes: it runs for one that fails as well.
             if reason == EWOULDBLOCK { return nil }
             throw FleetHomeError(.unwritable, "locking \(path) failed: \(String(cString: strerror(reason)))")

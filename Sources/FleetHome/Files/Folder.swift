@@ -21,7 +21,8 @@ struct Folder: Hashable, Sendable {
 
     private static var current: String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        guard let text = getcwd(&buffer, buffer.count) else { return "" }
+        // Of a folder that is gone: what is looked for there is not found, rather than somewhere else.
+        guard let text = getcwd(&buffer, buffer.count) else { return "/proc/self/cwd" }
         return String(cString: text)
     }
 
@@ -62,6 +63,19 @@ struct Folder: Hashable, Sendable {
             parts.removeLast()
         }
         return false
+    }
+
+    /// Whether two paths lead to one file.
+    static func isSame(_ path: String, _ other: String) -> Bool {
+        var (one, two) = (stat(), stat())
+        guard stat(path, &one) == 0, stat(other, &two) == 0 else { return false }
+        return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino)
+    }
+
+    /// nil where there is nothing.
+    static func owner(of path: String) -> uid_t? {
+        var info = stat()
+        return stat(path, &info) == 0 ? info.st_uid : nil
     }
 
     /// The folder that it is in; nil for the first one.

@@ -46,6 +46,19 @@ struct KeystoreTests {
         }
     }
 
+    @Test("a key that is a link is none: what it leads to would outlive it")
+    func linkedKey() async throws {
+        try await withTemporaryFolder { folder in
+            let path = folder.path + "/keys"
+            let keystore = try Keystore(folder: path)
+            try keystore.create(for: mail)
+            try FileManager.default.moveItem(atPath: "\(path)/\(mail).key", toPath: folder.path + "/elsewhere")
+            #expect(symlink(folder.path + "/elsewhere", "\(path)/\(mail).key") == 0)
+            let error = #expect(throws: DeviceAgentError.self) { try keystore.exists(for: mail) }
+            #expect(error?.message.contains("is a link") == true)
+        }
+    }
+
     @Test("what a crash has left half made or half destroyed is gone at the next start, and never taken for a key")
     func leftovers() async throws {
         try await withTemporaryFolder { folder in

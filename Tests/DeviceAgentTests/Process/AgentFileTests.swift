@@ -53,6 +53,10 @@ struct AgentFileTests {
                 try $0.execute(sql: "CREATE TABLE recipes (name TEXT)")
             }
             try await refused(Data(contentsOf: database), "the tables of another program")
+            // Statistics that somebody has made are no other tables.
+            try whole.write(to: database)
+            try await DatabaseQueue(path: database.path).writeWithoutTransaction { try $0.execute(sql: "ANALYZE") }
+            try await agent.start(fixture).terminate()
             try FileManager.default.removeItem(at: database)
             try await expectRefusal(agent, [database.path, "is missing, though this agent has run before", "enroll"])
             #expect(!FileManager.default.fileExists(atPath: database.path))
@@ -178,6 +182,18 @@ struct AgentFileTests {
                 #"{"host":"127.0.0.1","port":1,"tls":{"ca":"ca.pem","certificate":"client.pem","key":"client.key"}}"#
             try agent.write()
             try await expectRefusal(agent, ["client.key", "can be read by others", "chmod 600"])
+        }
+    }
+
+    @Test("a display command begins where the file is, as every path in it")
+    func displayCommand() async throws {
+        try await withFixture { fixture in
+            var agent = try AgentFolder(fixture, fleet: fleet, port: 1)
+            for (written, read) in [("show.sh", "\(agent.folder.path)/show.sh"), ("/bin/show", "/bin/show")] {
+                agent.members["displayCommand"] = #"["\#(written)","x"]"#
+                try agent.write()
+                #expect(try AgentConfiguration.read(agent.configuration.path).displayCommand == [read, "x"])
+            }
         }
     }
 
