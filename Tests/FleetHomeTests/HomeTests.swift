@@ -1,5 +1,6 @@
 import FleetProtocol
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -31,13 +32,23 @@ struct HomeTests {
         }
     }
 
-    @Test("the token of the metrics is read while somebody changes the folder", .timeLimit(.minutes(1)))
+    private final class Reading: Sendable {
+        let token = Mutex<String?>(nil)
+    }
+
+    @Test("the token of the metrics is read while somebody changes the folder")
     func tokenMeanwhile() async throws {
         try await withTemporaryFolder { folder in
             let home = try Self.makeHome(in: folder)
             let token = try home.metricsToken()
-            let meanwhile = try home.changing { try home.metricsToken() }
-            #expect(meanwhile == token)
+            let lock = try FileLock(path: home.path + "/changes.lock", waits: true)
+            let reading = Reading()
+            Thread.detachNewThread {
+                let found = try? home.metricsToken()
+                reading.token.withLock { $0 = found }
+            }
+            try await until("it is read") { reading.token.withLock { $0 } == token }
+            withExtendedLifetime(lock) {}
         }
     }
 
