@@ -15,7 +15,7 @@ extension AppProcess {
     /// As its manner is.
     func answer(_ policy: Policy) {
         let isError = manner == .wrong && world.noise.chance(30)
-        acknowledge(policy, isError ? .error : .applied, isError ? "it did not work" : nil)
+        acknowledge(policy, isError ? .error : .applied, isError ? "\(policy.rawValue) did not work" : nil)
     }
 
     func acknowledge(_ policy: Policy, _ state: PolicyState, _ message: String?) {

@@ -99,7 +99,7 @@ final class AppProcess {
         isResigned = false
         locksItself = false
         watch = AppWatch()
-        readiesBefore = machine.watch.readies[id] ?? 0
+        readiesBefore = machine.watch.events.readies[id] ?? 0
         var session = AppSession(keepingRequests: world.requestLimit)
         try? session.start(
             as: Registration(

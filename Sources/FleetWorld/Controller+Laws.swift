@@ -153,6 +153,11 @@ extension Controller {
                 world.fail(.answered, "the answer to \(request.verb.rawValue) cannot be read: \(error)")
             }
             guard !isDone, case .success(let answer, _) = response.result else { continue }
+            if request.verb == .enroll, let floors = try? Floors(json: answer.json, limit: Response.maximumSize),
+                let device = try? DeviceRequest(json: request.body, limit: Request.maximumSize).device
+            {
+                enrolling[device] = (floors.incarnation, world.now)
+            }
             if request.verb == .enroll, effects.count(where: Self.isResponse) == 1 {
                 try? checkFloors(answer, for: DeviceRequest(json: request.body, limit: Request.maximumSize).device)
             }
@@ -233,6 +238,8 @@ extension Controller {
             asked: asked, revisions: Dictionary(revisions) { $1 }, enrolled: Dictionary(enrolled) { $1 },
             spoken: Dictionary(spoken) { $1 },
             given: Dictionary(world.machines.map { ($0.id, $0.enrollment.incarnation) }) { $1 },
+            enrolling: enrolling.filter { clockSetAt < $0.value.at && world.now - $0.value.at < 9_000 }
+                .mapValues(\.incarnation),
             holding: messages.count == 1 ? holding(asked) : nil,
             unconfirmed: messages.count == 1 ? unconfirmed(asked, wishes) : nil,
             doubted: messages.count == 1 ? doubted(asked, wishes) : nil,

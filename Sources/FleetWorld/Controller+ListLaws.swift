@@ -136,7 +136,11 @@ extension Controller {
         var narrow = request
         narrow.retirement = Retirement.allCases[any.below(2)]
         if any.chance(50) {
-            let outcome = Outcome.allCases[any.below(Outcome.allCases.count)]
+            var outcome = Outcome.allCases[any.below(Outcome.allCases.count)]
+            // What is rare, and counts as something else.
+            let outcomes = Set(standings.flatMap(\.outcomes))
+            if outcomes.contains(.expired), any.chance(50) { outcome = .applied }
+            if outcomes.contains(.awaitingCode), any.chance(50) { outcome = .pending }
             (narrow.outcome, narrow.retirement) = (outcome, nil)
             if any.chance(50) { narrow.policy = Policy.allCases[any.below(Policy.allCases.count)] }
         }

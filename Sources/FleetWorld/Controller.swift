@@ -82,6 +82,8 @@ final class Controller: BusClient {
     var homePutBackAt: Int64 = -1
     /// Both, as they were at the last backup.
     var backedUpHome: (enrolments: [DeviceID: Int64], givenOut: [DeviceID: Int64])?
+    /// As what this run has answered that devices may be enrolled, and when.
+    var enrolling: [DeviceID: (incarnation: Int64, at: Int64)] = [:]
     /// Who was taken out, how often, and is let in by a home that was put back, as this controller knows.
     var letIn: [DeviceID: Int] = [:]
     /// What operators were answered to have been done: the lowest revision that each address must have.
@@ -223,6 +225,7 @@ final class Controller: BusClient {
                 }
             }
             running = Running(core, since: world.now, startedAt: clock)
+            enrolling = [:]
             homeRead = read
             world.say(name, isRestoring ? "starts as restored" : "starts")
             connect()
@@ -329,6 +332,8 @@ final class Controller: BusClient {
         case .tick: checkBeats(effects)
         case .refused: break
         case .enrolments(let enrolments):
+            // What the home has had and has not any more was put back.
+            enrolling = enrolling.filter { enrolments[$0.key] ?? 0 < $0.value.incarnation }
             // What they have said until now was somebody else's, or nobody's.
             orders = orders.filter { !unread.contains($0.key.device) }
             for device in unread.union(enrolments.keys.filter { !enrolled.contains($0) }) { forgetWords(of: device) }

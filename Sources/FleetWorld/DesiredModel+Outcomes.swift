@@ -12,6 +12,8 @@ extension DesiredModel {
         let enrolled: [DeviceID: Int64]
         let spoken: [DeviceID: Int64]
         let given: [DeviceID: Int64]
+        /// As what devices are about to be enrolled, by what this run of the controller has answered just now.
+        let enrolling: [DeviceID: Int64]
         /// Which apps of a device that is to be removed have keys, as it has said; nil where that is not known.
         let holding: [AppID]?
         /// On how many devices each retirement that is to end is not confirmed; nil where that is not known.
@@ -86,6 +88,7 @@ extension DesiredModel {
             if standing.enrolled[request.device] ?? 0 > last { return [.conflict] }
             // What has spoken since is not taken out with it.
             if standing.spoken[request.device] ?? 0 > last { return [.conflict, .unavailable] }
+            if standing.enrolling[request.device] ?? 0 > last { return [.conflict, .unavailable] }
             // The home may have been read since, or is read first.
             return standing.given[request.device] ?? 0 > last ? [.conflict, .unavailable, nil] : [.unavailable, nil]
         default: return [nil]

@@ -19,6 +19,13 @@ struct LossWatch {
     /// shown.
     private var silent: Set<DeviceID> = []
     private var beats = 0
+    /// Behind how many heartbeats each was told first, and last, without a pause in which it may have had all again.
+    private var tellings: [DeviceID: (first: Int, last: Int)] = [:]
+    /// Of whom somebody is warned; nil before anybody was looked at.
+    private var warned: Set<DeviceID>?
+    /// In heartbeats: in each a device that lacks something is told so, some way into it.
+    private static let round = 10
+    private static let pause = 15
     /// In heartbeats: after so many somebody has to look.
     private static let patience = 20
 
@@ -46,6 +53,7 @@ struct LossWatch {
         var late: [DeviceID: Int64] = [:]
         for hello in Self.hellos(in: effects) {
             let device = hello.device
+            if hello.lost.contains(.documents) { noteTelling(device) }
             // What was to be said since longer may have been held back.
             if hello.lost.contains(.documents), spoken[device] == 1, silent.contains(device), let word = words[device],
                 word.connection == hello.connection
@@ -63,6 +71,23 @@ struct LossWatch {
             return [:]
         }
         return late
+    }
+
+    private mutating func noteTelling(_ device: DeviceID) {
+        let first = tellings[device].flatMap { beats - $0.last <= Self.pause ? $0.first : nil }
+        tellings[device] = (first ?? beats, beats)
+    }
+
+    /// Of whom somebody is warned now, and was not before, though they have not been told for so long that they lack something.
+    mutating func early(of devices: Set<DeviceID>) -> Set<DeviceID> {
+        defer { warned = devices }
+        // Who is told since before anybody looked is told in the first round again.
+        guard beats >= Self.patience + Self.round else { return [] }
+        return devices.subtracting(warned ?? devices).filter { device in
+            // It is told with the next heartbeat.
+            let told = tellings[device].map { beats - $0.last <= Self.pause ? beats - $0.first + 1 : 0 } ?? 0
+            return told < Self.patience
+        }
     }
 
     /// Nil for what somebody else may have said of it, or long ago.
@@ -109,6 +134,12 @@ extension Controller {
             guard let known = try? store.device(device), known.incarnation == incarnation, known.warning == nil
             else { continue }
             world.fail(.ends, "\(device) is told in vain that its documents are others, and nobody is warned")
+        }
+        let warned = world.machines.map(\.id).filter { device in
+            (try? store.device(device))?.warning?.hasPrefix("has other documents") == true
+        }
+        for device in losses.early(of: Set(warned)).sorted() {
+            world.fail(.ends, "\(device) is warned of as told in vain, and was not told for so long")
         }
     }
 }

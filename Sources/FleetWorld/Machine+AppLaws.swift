@@ -92,7 +92,8 @@ extension Machine {
             if app.session?.properties.authReason != .selfRetired { checkOrder(value, record) }
             watch.shown[app.id]?[value.policy] = value
         case .deliver(_, .managed), .deliver(_, .availability(.available)):
-            if record.authState != .authorized, case .auth(.authorized, _)? = watch.shown[app.id]?[.auth],
+            if app.isReading(link), record.authState != .authorized,
+                case .auth(.authorized, _)? = watch.shown[app.id]?[.auth],
                 app.session?.properties.authReason != .selfRetired
             {
                 world.fail(.whole, "\(name)/\(app.id): \(frame) was told before a loss of authorization")

@@ -65,7 +65,7 @@ extension Machine {
             }
             let event = FleetStore.StoredEvent(
                 device: id, incarnation: Self.number("incarnation", in: payload) ?? 0, boot: boot, number: number)
-            if !wasPutBack, !watch.kept.contains(event) {
+            if !wasPutBack, !watch.events.kept.contains(event) {
                 world.fail(.stored, "\(name): event \(number) was said before its store")
             }
         case .presence(.device):

@@ -17,7 +17,7 @@ extension Machine {
         isRemovalUnfinished = true
         takenOutAt = world.now
         takenOutAs = world.controller.enrolments[id] ?? enrollment.incarnation
-        watch.promised = [:]
+        watch.events.promised = [:]
         leftBehind = nil
         world.controller.enrolments[id] = nil
         world.controller.letIn[id] = nil

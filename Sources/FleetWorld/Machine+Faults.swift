@@ -59,7 +59,7 @@ extension Machine {
     func countedTwice(_ payload: [UInt8], _ address: Address) -> [UInt8] {
         guard case .reply(_, let app, .event) = address,
             var event = try? AppEvent(wire: payload, device: id, app: app),
-            !watch.sentEvents.insert(Watch.key(KeptEvent(body: .event(event)))).inserted
+            !watch.events.sent.insert(EventWatch.key(KeptEvent(body: .event(event)))).inserted
         else { return payload }
         event.header.boot += 1
         return event.json
@@ -107,7 +107,7 @@ extension Machine {
             }
             let key = FleetStore.StoredEvent(
                 device: id, incarnation: header.incarnation, boot: header.boot, number: header.number)
-            return watch.sentEvents.insert(key).inserted ? effect : nil
+            return watch.events.sent.insert(key).inserted ? effect : nil
         case .sendKeys where world.fault == .keysNotGiven: return world.noise.chance(15) ? nil : effect
         case .send(_, .keys(nil)) where world.fault == .keysNotTaken: return nil
         case .sendKeys(let link, let app) where world.fault == .keysNotRenewed:

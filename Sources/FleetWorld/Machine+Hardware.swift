@@ -108,7 +108,7 @@ extension Machine {
         lastBootOfOthers = max(lastBootOfOthers, disk.state.boot)
         disk.replace(by: image)
         wasPutBack = true
-        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
+        watch = Watch(EventWatch(maximum: world.eventLimit), earlierBoots: watch.earlierBoots)
         watch.goOn(with: disk.state)
         world.after(500) { [unowned self] in startAgent() }
     }
@@ -121,11 +121,11 @@ extension Machine {
         wasPutBack = false
         oneSince = enrollment.incarnation
         let isCopied = world.clones.contains { $0.id == id }
-        let promised = watch.promised.filter { event, _ in
-            !isCopied && !watch.dropped.contains(event) && event.boot > lastBootOfOthers
+        let promised = watch.events.promised.filter { event, _ in
+            !isCopied && !watch.events.dropped.contains(event) && event.boot > lastBootOfOthers
         }
-        watch = Watch(keepingEvents: world.eventLimit, earlierBoots: watch.earlierBoots)
-        watch.promised = promised
+        watch = Watch(EventWatch(maximum: world.eventLimit), earlierBoots: watch.earlierBoots)
+        watch.events.promised = promised
         watch.begin(on: disk.state)
         for app in apps { app.forgetAll() }
     }

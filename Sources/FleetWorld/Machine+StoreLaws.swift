@@ -151,10 +151,10 @@ extension Machine {
 
     /// What was stored of these incarnations is gone with the device. Where the home was put back before that was done, it goes
     /// with all that it had said until then.
-    func forgive(through incarnation: Int64) { watch.forgive(through: max(incarnation, enrolledAtPutBack)) }
+    func forgive(through incarnation: Int64) { watch.events.forgive(through: max(incarnation, enrolledAtPutBack)) }
 
     /// The controller has lost what it had stored of these; nobody has them any more.
     func forgive(_ lost: some Sequence<FleetStore.StoredEvent>) {
-        for event in lost where event.device == id { watch.promised[event] = nil }
+        for event in lost where event.device == id { watch.events.promised[event] = nil }
     }
 }

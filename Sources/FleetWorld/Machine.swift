@@ -137,7 +137,7 @@ final class Machine: BusClient {
             rootKey: world.fleet.rootKey.publicKey, trust: world.fleet.trust, epoch: 1, floors: [:])
         disk = DeviceDisk(isReal: world.schedule.seed % 8 == 0)
         world.controller.enrol(id, as: 1)
-        watch = Watch(keepingEvents: world.eventLimit)
+        watch = Watch(EventWatch(maximum: world.eventLimit))
         person = Person(seed: world.schedule.seed ^ 0xFACE &+ UInt64(number))
         var ages = SplitMix64(seed: world.schedule.seed ^ 0x01DE4 &+ UInt64(number))
         older = ages.chance(8) ? OlderReader(world.fleet) : nil
@@ -156,7 +156,7 @@ final class Machine: BusClient {
         disk = original.disk
         wasPutBack = true
         disk.replace(by: original.disk)
-        watch = Watch(keepingEvents: world.eventLimit)
+        watch = Watch(EventWatch(maximum: world.eventLimit))
         watch.passcode = PasscodeWatch(wrong: disk.state.passcode.wrong)
         person = Person(seed: world.schedule.seed ^ 0xFACF &+ UInt64(number))
         older = original.older

@@ -50,6 +50,8 @@ enum Meeting: CaseIterable {
     case lockUnseen
     /// Documents are hidden from a device for longer than nobody is warned.
     case hiddenForLong
+    /// What was hidden is shown, and hidden again long after.
+    case hiddenAgain
     /// A device comes twice while the controller reads back.
     case presencesInReadBack
     /// A device that was away has something of an epoch before the controller's, and more is said at once.
@@ -72,6 +74,14 @@ enum Meeting: CaseIterable {
     case retiredUnseen
     /// Of one image of a disk, on a machine whose clock begins anew, there are several starts.
     case imageStartedAgain
+    /// The agent dies, or a link breaks, while a text of an app is on the screen.
+    case screenTakenAtDeath
+    /// A device has carried out a retirement, and is away when that is signed anew.
+    case signedBehindRetirement
+    /// While a code is compared, another level comes, with a code of its own.
+    case codeBehindNewer
+    /// An app retires itself and is authorized in one moment of its agent.
+    case retiredInOneMoment
 
     /// Those of most of these worlds' policies; nil for what needs none of its own.
     private var themes: [Schedule.Theme] {
@@ -80,7 +90,8 @@ enum Meeting: CaseIterable {
         case .backInReady: [.retiring, .passcodes]
         case .answerBeforeDeath, .deathInCallback, .answerOfBefore: [.retiring, .layers]
         case .retiredBeforeSignature: [.trust, .retiring, .restore]
-        case .retiredAtDeath, .retiredUnseen: [.retiring]
+        case .signedBehindRetirement: [.trust, .retiring]
+        case .retiredAtDeath, .retiredUnseen, .retiredInOneMoment: [.retiring]
         case .imageStartedAgain: [.clones]
         case .otherDiskUnheard: [.disks, .members, .registry, .clones]
         case .groupAgain: [.layers, .levels, .members]
@@ -89,15 +100,15 @@ enum Meeting: CaseIterable {
         case .lockedForAWhile: [.passcodes]
         case .listThatGoes: [.pasteboards, .layers]
         case .copiesInVain: [.pasteboards]
-        case .endUnseen: [.losses, .disks]
+        case .endUnseen, .screenTakenAtDeath: [.losses, .disks]
         case .removalAtOnce: [.members, .clones, .registry]
         case .clockSetBack: [.away, .restore]
         case .tombstoneAgain, .basedOnSignature: [.trust]
         case .newInGroups: [.members, .clones]
         case .lateEnrolment: [.members, .registry]
-        case .unheard, .hiddenForLong: [.losses]
+        case .unheard, .hiddenForLong, .hiddenAgain: [.losses]
         case .saidInTwoStarts: [.losses, .disks, .retiring]
-        case .levelBehindLevel: [.levels]
+        case .levelBehindLevel, .codeBehindNewer: [.levels]
         case .retiredWhileLocked, .lockUnseen, .guessedBeforeDeath: [.passcodes]
         case .presencesInReadBack: [.losses, .members]
         case .groupLostByBroker: [.members, .restore, .layers]
@@ -105,7 +116,7 @@ enum Meeting: CaseIterable {
     }
 
     /// A broker that shows less than it has is one that drops.
-    private var needsLoss: Bool { self == .hiddenForLong }
+    private var needsLoss: Bool { self == .hiddenForLong || self == .hiddenAgain }
 
     static func fitting(_ theme: Schedule.Theme?, _ broker: Schedule.Manners) -> [Self] {
         allCases.filter { meeting in

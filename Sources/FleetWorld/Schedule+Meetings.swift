@@ -147,6 +147,7 @@ private struct Script {
             happen(.cutDevice(device, noticedAfter: random.milliseconds(0...3_000)))
             pass(0...2_000)
         case .removalAtOnce:
+            if case .group = place { gather(true) }
             say(.auth, Change.authorized)
             pass(1_000...6_000)
             if random.chance(40) {
@@ -300,6 +301,12 @@ private struct Script {
             happen(.enroll(device, isNew: true))
             pass(0...700)
             happen(.crashController(effects: random.below(4), downFor: random.milliseconds(300...4_000)))
+            guard random.chance(50) else { break }
+            // All that is heard of that disk is that it is gone.
+            pass(500...2_500)
+            happen(.unplug(device, random.milliseconds(8_000...20_000)))
+            pass(5_000...9_000)
+            happen(.enroll(device, isNew: true))
         case .guessedBeforeDeath:
             say(.auth, Change.authorized, at: .all)
             say(.secureServices, 0)
@@ -338,6 +345,13 @@ private struct Script {
             say(.config, random.below(6), at: .all)
             at += time
             happen(.pause)
+        case .hiddenAgain:
+            for _ in 0..<2 {
+                happen(.hide(device, random.milliseconds(640_000...760_000), isAll: false))
+                pass(100...5_000)
+                say(.config, random.below(6), at: .all)
+                pass(1_800_000...2_100_000)
+            }
         case .presencesInReadBack:
             happen(.crashController(effects: 0, downFor: random.milliseconds(300...1_500)))
             for _ in 0..<3 {
@@ -380,6 +394,47 @@ private struct Script {
                 pass(2_000...6_000)
                 happen(.attempt(device, app))
             }
+        case .screenTakenAtDeath:
+            say(.auth, Change.authorized)
+            for _ in 0...random.below(2) {
+                pass(2_000...6_000)
+                happen(.display(device, app))
+                pass(50...1_500)
+                happen(.crashAgent(device, effects: 0))
+            }
+        case .signedBehindRetirement:
+            say(.auth, Change.authorized)
+            pass(1_500...5_000)
+            say(.auth, Change.retired)
+            pass(1_500...6_000)
+            happen(.unplug(device, random.milliseconds(15_000...60_000)))
+            for _ in 0..<2 {
+                pass(500...4_000)
+                happen(.renewTrust)
+            }
+            pass(500...4_000)
+            happen(.question(0, 0))
+        case .codeBehindNewer:
+            // Every other app has levels with codes.
+            let app = min(1, apps - 1)
+            let place = random.chance(50) ? Place.all : .device(device)
+            for _ in 0..<3 {
+                say(.logLevel, any(4, 5), at: place, of: app)
+                pass(1_500...5_000)
+                happen(.enterCode(device, app, isRight: true))
+                pass(0...1_000)
+            }
+            say(.logLevel, any(4, 5), at: place, of: app)
+        case .retiredInOneMoment:
+            for _ in 0..<2 {
+                say(.auth, Change.authorized)
+                pass(3_000...8_000)
+                happen(.stall(device, random.milliseconds(1_500...4_000), isAsleep: false))
+                pass(0...500)
+                happen(.retire(device, app))
+                pass(0...500)
+            }
+            say(.auth, Change.authorized)
         case .groupLostByBroker:
             say(.config, random.below(6), at: .group(group))
             gather(true)

@@ -7,8 +7,7 @@ import FleetProtocol
 struct Watch {
     /// What has come from the broker, and so may be certain.
     var bus = BusWatch()
-    /// Events that a transaction has kept: the controller will have them.
-    var promised: [FleetStore.StoredEvent: KeptEvent] = [:]
+    var events: EventWatch
     var newest: [Followed: Int64] = [:]
     /// When each document that came was changed.
     var changes: [Address: Revision] = [:]
@@ -28,26 +27,11 @@ struct Watch {
     var refusals: [String] = []
     /// Markers that were published.
     var markers: Set<[UInt8]> = []
-    var sentEvents: Set<FleetStore.StoredEvent> = []
-    /// Every event that was ever kept: the controller has no others.
-    private(set) var kept: Set<FleetStore.StoredEvent> = []
-    /// Those that are kept now, and those that had to go for newer ones.
-    private var waiting: [KeptEvent] = []
-    private(set) var dropped: Set<FleetStore.StoredEvent> = []
-    private let maximumEvents: Int
-    /// The level that each app's changes have led to.
-    private var levels: [AppID: LogLevel] = [:]
-    /// How many events of each app say that it is ready.
-    private(set) var readies: [AppID: Int] = [:]
     var keys: [AppID: Int] = [:]
     /// Of each app's policies, the newest revision that could be applied, by their indices.
     var applicable: [AppID: [Int64]] = [:]
     /// When a process was refused as each app, and that was told, by this run.
     var refusedAt: [AppID: Int64] = [:]
-    /// Launches of which an event says that they were ready.
-    private var readyLaunches: Set<RandomID> = []
-    /// The launch of each app that the store names.
-    private var storedLaunches: [AppID: RandomID] = [:]
     /// Apps that get keys in this moment.
     var isMakingKeys: Set<AppID> = []
     /// The version that the device has stored.
@@ -130,15 +114,14 @@ struct Watch {
         var lost: Int64
     }
 
-    init(keepingEvents maximumEvents: Int, earlierBoots: Int64 = 0) {
-        self.maximumEvents = maximumEvents
+    init(_ events: EventWatch, earlierBoots: Int64 = 0) {
+        self.events = events
         self.earlierBoots = earlierBoots
     }
 
     /// Of another device with this one's name: what the old one has said stays said.
     var ofNewDevice: Watch {
-        var watch = Watch(keepingEvents: maximumEvents)
-        (watch.kept, watch.dropped) = (kept, dropped)
+        var watch = Watch(events.ofNewDevice)
         watch.arrived = arrived
         watch.orders = orders
         return watch
@@ -146,21 +129,16 @@ struct Watch {
 
     /// What an image has on it is to be told first, or goes first, and counts.
     mutating func goOn(with state: DeviceState) {
-        waiting = state.events
+        events.goOn(with: state)
         passcode = PasscodeWatch(wrong: state.passcode.wrong)
     }
 
     /// It goes on with what somebody else has put on the disk.
     mutating func begin(on state: DeviceState) {
-        levels = [:]
+        events.begin(on: state)
         conversations = [:]
+        for app in state.apps.values { conversations[app.id] = Conversation(app) }
         passcode = PasscodeWatch(wrong: state.passcode.wrong)
-        for app in state.apps.values {
-            levels[app.id] = app.logLevel
-            conversations[app.id] = Conversation(app)
-        }
-        waiting = state.events
-        kept = Set(waiting.map(Self.key))
         for (address, wire) in state.documents {
             guard let document = try? DesiredDocument(wire: wire)
             else { continue }
@@ -180,37 +158,8 @@ struct Watch {
 
     /// A transaction stands. Returns what is wrong with what it tells.
     mutating func stored(_ changes: [StoreChange], at time: Int64) -> String? {
-        var problem: String?
-        var told: Set<AppID> = []
-        for case .event(let event) in changes {
-            if case .event(let said) = event.body, said.kind == .ready { told.insert(said.header.app) }
-        }
-        for change in changes + unstored {
-            switch change {
-            case .event(let event):
-                let isNew = kept.insert(Self.key(event)).inserted
-                if case .event(let said) = event.body, said.kind == .ready { readies[said.header.app, default: 0] += 1 }
-                promised[Self.key(event)] = event
-                waiting.append(event)
-                guard isNew, case .logLevel(let change) = event.body else { continue }
-                let level = levels[change.header.app] ?? .status
-                if change.old != level { problem = "a change from \(change.old) is told where \(level) was last" }
-                levels[change.header.app] = change.new
-            case .dropEvents(let boot, let through):
-                waiting.removeAll { $0.header.boot == boot && $0.header.number <= through }
-            case .dropEvent(let boot, let number): problem = drop(boot, number) ?? problem
-            case .app(let app):
-                // Where another launch comes in the same moment, the word may be of the one before.
-                let isSame = storedLaunches.updateValue(app.launch, forKey: app.id) == app.launch
-                guard isSame, told.contains(app.id) else { continue }
-                if !readyLaunches.insert(app.launch).inserted { problem = "\(app.id) is told to be ready again" }
-            case .clock: savedAt = time
-            default: break
-            }
-        }
-        for case .app(let app) in changes where levels[app.id] ?? .status != app.logLevel {
-            problem = "\(app.id) logs at \(app.logLevel), and no change to it is told"
-        }
+        let problem = events.stored(changes, but: unstored)
+        for case .clock in changes + unstored { savedAt = time }
         for app in conversations.keys { conversations[app]?.stored() }
         passcode.stored()
         wishes.stored()
@@ -218,27 +167,6 @@ struct Watch {
         taking = []
         unstored = []
         return problem
-    }
-
-    /// There are too many: one goes, and of no boot the last while another has two. It is one that can be caused at will, of an
-    /// app of which no other has more, while there are any.
-    private mutating func drop(_ boot: Int64, _ number: Int64) -> String? {
-        guard waiting.count > maximumEvents else { return "event \(number) was dropped, and there was room" }
-        guard let gone = waiting.first(where: { $0.header.boot == boot && $0.header.number == number }) else {
-            return "event \(number) was dropped, and there was none"
-        }
-        let boots = Dictionary(grouping: waiting.map(\.header), by: \.boot)
-        let mayGo = waiting.filter { $0.header.number < boots[$0.header.boot]?.map(\.number).max() ?? 0 }
-        let counts = Dictionary(grouping: mayGo.filter(\.isExpectedAtWill), by: \.header.app).mapValues(\.count)
-        waiting.removeAll { $0 == gone }
-        dropped.insert(Self.key(gone))
-        if !mayGo.isEmpty, !mayGo.contains(gone) {
-            return "nothing is left to tell of event \(number) of boot \(boot), which was dropped"
-        }
-        guard let most = counts.values.max(), !gone.isExpectedAtWill || counts[gone.header.app] != most else {
-            return nil
-        }
-        return "event \(number) was dropped, and others could have gone for it"
     }
 
     /// The machine goes down: of the running time, what was not saved is lost.
@@ -265,10 +193,6 @@ struct Watch {
             Contact(
                 running: running - lag, wall: Timestamp(milliseconds: wall.milliseconds - lag), lost: lostTime)
         }
-    }
-
-    mutating func forgive(through incarnation: Int64) {
-        promised = promised.filter { $0.key.incarnation > incarnation }
     }
 
     mutating func heard(_ revision: Revision) { highest = max(highest, revision) }
@@ -347,12 +271,6 @@ struct Watch {
     struct Followed: Hashable {
         let source: Address
         let policy: Policy
-    }
-
-    static func key(_ event: KeptEvent) -> FleetStore.StoredEvent {
-        let header = event.header
-        return FleetStore.StoredEvent(
-            device: header.device, incarnation: header.incarnation, boot: header.boot, number: header.number)
     }
 
     mutating func connected(_ name: RandomID) {

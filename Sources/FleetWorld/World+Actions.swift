@@ -195,7 +195,10 @@ extension World {
     }
 
     func appID(_ number: Int) -> AppID { AppID(unchecked: "a\(number)") }
-    func groupID(_ number: Int) -> GroupID { GroupID(unchecked: "g\(number)") }
+    /// In some worlds one comes first by its bytes alone.
+    func groupID(_ number: Int) -> GroupID {
+        GroupID(unchecked: number == 1 && schedule.seed % 4 == 3 ? "G1" : "g\(number)")
+    }
 
     private func layer(_ place: Place) -> Layer {
         switch place {

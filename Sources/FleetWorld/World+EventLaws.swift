@@ -7,9 +7,9 @@ extension World {
     func check(_ machine: Machine, _ events: [FleetStore.StoredEvent: [UInt8]], _ gaps: [FleetStore.Gap]) {
         guard !machine.wasPutBack else { return }
         checkGaps(of: machine, events, gaps)
-        for (key, kept) in machine.watch.promised {
+        for (key, kept) in machine.watch.events.promised {
             guard let stored = events[key] else {
-                if machine.watch.dropped.contains(key) { continue }
+                if machine.watch.events.dropped.contains(key) { continue }
                 fail(.kept, "\(machine.name): event \(key.number) of boot \(key.boot) is missing")
                 continue
             }
@@ -17,7 +17,9 @@ extension World {
             if !isEqual { fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored otherwise") }
         }
         for key in events.keys
-        where key.device == machine.id && key.incarnation >= machine.oneSince && !machine.watch.kept.contains(key) {
+        where key.device == machine.id && key.incarnation >= machine.oneSince
+            && !machine.watch.events.kept.contains(key)
+        {
             fail(.once, "\(machine.name): event \(key.number) of boot \(key.boot) is stored, and there is none")
         }
     }
@@ -34,10 +36,10 @@ extension World {
         let own = events.keys.filter { $0.device == machine.id && $0.incarnation == incarnation }
         for (boot, stored) in Dictionary(grouping: own, by: \.boot) {
             // Where not even its last event could stay, nothing tells what was before it.
-            let last = machine.watch.kept.filter { $0.incarnation == incarnation && $0.boot == boot }.max {
+            let last = machine.watch.events.kept.filter { $0.incarnation == incarnation && $0.boot == boot }.max {
                 $0.number < $1.number
             }
-            if last.map(machine.watch.dropped.contains) ?? false { continue }
+            if last.map(machine.watch.events.dropped.contains) ?? false { continue }
             let numbers = Set(stored.map(\.number))
             let missing = Set(1...(numbers.max() ?? 1)).subtracting(numbers)
             let lost = gaps.filter { $0.device == machine.id && $0.incarnation == incarnation && $0.boot == boot }
@@ -57,7 +59,7 @@ extension World {
             let given = gap.numbers.first { number in
                 let event = FleetStore.StoredEvent(
                     device: gap.device, incarnation: gap.incarnation, boot: gap.boot, number: number)
-                return machine.watch.kept.contains(event) && !machine.watch.dropped.contains(event)
+                return machine.watch.events.kept.contains(event) && !machine.watch.events.dropped.contains(event)
             }
             guard let given else { continue }
             fail(

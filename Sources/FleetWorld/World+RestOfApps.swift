@@ -50,7 +50,7 @@ extension World {
             fail(.latched, "\(app.name): it was retired, and was never called for that")
         }
         if app.session != nil, app.isAttended, !machine.wasPutBack, machine.oneSince == 1,
-            machine.watch.readies[app.id] ?? 0 <= app.readiesBefore
+            machine.watch.events.readies[app.id] ?? 0 <= app.readiesBefore
         {
             fail(.kept, "\(app.name): no event says that this launch was ready")
         }

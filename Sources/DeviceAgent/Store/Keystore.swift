@@ -101,13 +101,13 @@ package struct Keystore: Sendable {
 
     private func exists(_ name: String) throws -> Bool {
         let path = path(of: name)
-        guard let info = Files.status(path) else {
+        var info = stat()
+        guard lstat(path, &info) == 0 else {
             if errno == ENOENT { return false }
             throw Self.failure("look at the key file \(path)")
         }
         // Of a link only the name would be destroyed, and the key would be left where that leads.
-        var link = stat()
-        guard lstat(path, &link) == 0, link.st_mode & S_IFMT != S_IFLNK else {
+        guard info.st_mode & S_IFMT != S_IFLNK else {
             throw DeviceAgentError(
                 .keystore,
                 "\(path) is a link, and a key that is destroyed must be gone: put the file itself there (its folder may be on"

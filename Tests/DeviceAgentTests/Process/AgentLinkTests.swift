@@ -55,6 +55,15 @@ struct AgentLinkTests {
             #expect(try await refusal(register(pay, token: "0123456789abcdee")) == .notAllowed)
             #expect(try await refusal(register(pay)) == .notAllowed)
             #expect(try await isWelcome(register(pay, token: "0123456789abcdef")))
+            // Where a file names both, both must fit.
+            let both = AppID(unchecked: "com.example.both")
+            for (user, isRight) in [(geteuid() + 1, false), (geteuid(), true)] {
+                let grant = #"{"v":1,"app":"\#(both)","uid":\#(user),"token":"0123456789abcdef"}"#
+                try agent.write(grant, to: "apps.d/both.json", mode: 0o600)
+                #expect(try await refusal(register(both)) == .notAllowed)
+                #expect(try await refusal(register(both, token: "0123456789abcdee")) == .notAllowed)
+                #expect(try await isWelcome(register(both, token: "0123456789abcdef")) == isRight)
+            }
             // com.example.mail was welcome while no file named anybody.
             #expect(try await refusal(register(mail)) == .notAllowed)
             chmod("\(agent.folder.path)/apps.d", 0o770)

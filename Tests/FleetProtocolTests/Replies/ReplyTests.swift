@@ -33,6 +33,28 @@ struct ReplyTests {
         #expect(read.order == status.order && read.policies.map(\.source) == status.policies.map(\.source))
     }
 
+    @Test("reports that differ in one thing alone are each read as they are")
+    func alike() throws {
+        var generator = SeededGenerator(seed: 19)
+        var status = try generator.status()
+        let source = Address.desired(.all, status.app, .dlp)
+        let attempt = PolicyReport.Attempt(revision: 7, outcome: .error, message: "no", at: status.at)
+        let report = PolicyReport(source: source, received: 7, applied: 3, attempt: attempt)
+        let changes: [(inout PolicyReport) -> Void] = [
+            { _ in }, { $0.attempt.message = "not so" }, { $0.attempt.message = nil },
+            { $0.attempt.outcome = .rejected },
+            { $0.attempt.at = $0.attempt.at.advanced(bySeconds: 1) }, { $0.attempt.revision = 6 }, { $0.applied = 4 },
+            { $0.received = 8 }, { $0.source = .desired(.device(status.device), status.app, .dlp) },
+        ]
+        for change in changes {
+            var other = report
+            change(&other)
+            status.policies = Policy.allCases.map { $0.index % 2 == 0 ? report : other }
+            let read = try Status(wire: status.wire, fleet: status.fleet, device: status.device, app: status.app)
+            #expect(read.policies == status.policies)
+        }
+    }
+
     @Test("an outcome and a reason that only a newer agent knows cost nothing of the rest of a status")
     func newerStatus() throws {
         var generator = SeededGenerator(seed: 17)
