@@ -29,7 +29,8 @@ package struct Fleetctl: AsyncParsableCommand {
               4   no answer: where it says so, the change may have been made
               64  wrong usage
               74  done, but the output could not be written
-              130 applied, and interrupted during --wait
+              130 interrupted: applied, where --wait has said so; without a word, before
+                  anything was asked for
             """, version: fleetbusVersion,
         subcommands: [
             Init.self, Broker.self, Enroll.self, Device.self, UserCommand.self, Key.self, Group.self, Apply.self,

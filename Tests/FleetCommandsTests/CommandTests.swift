@@ -132,6 +132,34 @@ struct CommandTests {
         }
     }
 
+    @Test("a removal that is interrupted while it takes the passwords away says what is gone")
+    func removalInterrupted() async throws {
+        try await withFixture { fixture in
+            let fleet = try await CommandFleet.start(fixture)
+            let enrolment = FleetHome.Enrolment(
+                device: DeviceID(unchecked: "till-1"), folder: fleet.folder.path + "/till-1", floors: nil)
+            try fleet.home.enroll([enrolment], floors: Floors(trust: fleet.home.trust()))
+            let descriptor = open(fleet.home.path + "/changes.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            defer { close(descriptor) }
+            var info = stat()
+            try #require(flock(descriptor, LOCK_EX) == 0 && fstat(descriptor, &info) == 0)
+            let process = try await fixture.process(
+                try program(named: "fleetctl"), ["device", "remove", "till-1", "--home", fleet.home.path])
+            try await until("the command waits for the lock") {
+                try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").contains {
+                    $0.contains("-> FLOCK") && $0.contains(":\(info.st_ino) ")
+                }
+            }
+            process.signal(SIGINT)
+            flock(descriptor, LOCK_UN)
+            #expect(await process.exited() == 4)
+            let errors = await process.allErrors()
+            #expect(errors.contains("till-1 can connect no more, but what it reported is still shown"), "\(errors)")
+            let passwords = try String(contentsOfFile: fleet.home.path + "/broker/passwd", encoding: .utf8)
+            #expect(!passwords.contains("till-1"))
+        }
+    }
+
     @Test("an enrolment that is interrupted while it asks leaves nothing")
     func enrolmentInterrupted() async throws {
         try await withFixture { fixture in

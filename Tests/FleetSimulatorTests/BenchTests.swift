@@ -43,6 +43,18 @@ struct BenchTests {
         }
     }
 
+    @Test("a bench that cannot start its controller says which program is missing")
+    func missing() async throws {
+        try await withTemporaryFolder { folder in
+            let alone = folder.appendingPathComponent("fleet-sim")
+            try FileManager.default.copyItem(at: program(named: "fleet-sim"), to: alone)
+            let ended = try await run(
+                alone, ["bench", "sustained", "--devices", "1"], environment: ["PATH": "/usr/sbin:/usr/bin:/bin"])
+            #expect(ended.status != 0)
+            #expect(ended.errors.contains("fleet-controller was found neither beside fleet-sim"))
+        }
+    }
+
     @Test("a fleet whose broker was killed converges again, and nothing is lost")
     func storm() async throws {
         try await withFixture { fixture in

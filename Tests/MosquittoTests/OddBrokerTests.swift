@@ -51,6 +51,34 @@ struct OddBrokerTests {
         }
     }
 
+    @Test("one that answers nothing is left, whatever is written meanwhile that nobody answers")
+    func silent() async throws {
+        try await withFixture { fixture in
+            let broker = try RawBroker()
+            fixture.onEnd { broker.close() }
+            var options = clientOptions(for: broker)
+            options.answerTimeout = .seconds(2)
+            let client = try MQTTClient(options, on: fixture.loop())
+            fixture.onEnd { await client.close(.abrupt) }
+            async let connecting: Void = client.connect()
+            let peer = try await broker.accept()
+            fixture.onEnd { peer.close() }
+            peer.send(RawBroker.accepted)
+            try await connecting
+            let asked = Task { try await within { try await client.subscribe(to: ["t"]) } }
+            let speaking = Task {
+                while !Task.isCancelled {
+                    try await client.publish("x", to: "t", qos: .atMostOnce)
+                    peer.drain()
+                    try await Task.sleep(for: .milliseconds(50))
+                }
+            }
+            fixture.onEnd { speaking.cancel() }
+            let error = try await #require(throws: MosquittoError.self) { try await asked.value }
+            #expect(error.message.contains("has left 1 requests without an answer"), "\(error.message)")
+        }
+    }
+
     @Test("a publish that one has not answered when another one bears the same number fails")
     func sameNumber() async throws {
         try await withFixture { fixture in

@@ -2,6 +2,7 @@ import ArgumentParser
 import FleetHome
 import FleetProtocol
 import Synchronization
+import UnixSignals
 
 struct Device: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,8 +44,10 @@ struct DeviceRemove: AsyncParsableCommand {
             // Also of those without a record here: it may be lost.
             try await checkKeys(of: devices.filter { try home.record(of: $0)?.isEnrolled ?? true })
         }
+        // Once passwords begin to go, who interrupts is told how far it has come.
+        let interruptions = await Controller.interruptions()
         let (incarnations, reload) = try home.removeDevices(devices)
-        let (removed, failures) = await forget(devices, incarnations, reload, home)
+        let (removed, failures) = await forget(devices, incarnations, reload, home, until: interruptions)
         if reload == .notRunning {
             Terminal.note(
                 "warning: the broker was not told, since none runs on this home that this command could see: one that does"
@@ -52,7 +55,7 @@ struct DeviceRemove: AsyncParsableCommand {
         }
         try Terminal.printToAnyone { try Terminal.print(removed.map { "\($0) is removed" }) }
         guard !failures.isEmpty else { return }
-        let isRefused = removed.isEmpty && failures.allSatisfy { $0.status == .refused }
+        let isRefused = failures.allSatisfy { $0.status == .refused }
         throw CommandError(
             failures.first { $0.status == .unreachable }?.status ?? (isRefused ? .refused : .notConverged),
             failures.map(\.description).joined(separator: "\n"))
@@ -67,12 +70,13 @@ struct DeviceRemove: AsyncParsableCommand {
 
     /// Has the controller forget what they reported. Answers of which it has, and what is wrong with the others.
     private func forget(
-        _ devices: [DeviceID], _ incarnations: [DeviceID: Int64], _ reload: BrokerReload, _ home: FleetHome
+        _ devices: [DeviceID], _ incarnations: [DeviceID: Int64], _ reload: BrokerReload, _ home: FleetHome,
+        until interruptions: UnixSignalsSequence
     ) async -> (removed: [DeviceID], failures: [CommandError]) {
         // Ctrl-C leaves what is done until then.
         let state = Mutex(Forgetting(rest: devices[...]))
         do {
-            try await Controller.untilInterrupted {
+            try await Controller.untilInterrupted(by: interruptions) {
                 try await fleet.reach { controller in
                     while let device = state.withLock({ $0.rest.first }) {
                         // Without a record here (an enrolment that failed, another home) the controller may know it all the

@@ -35,7 +35,7 @@ struct FleetOptions: ParsableArguments {
             "The user whose password of this folder is used: @operator.admin if absent, in a person's folder that person.",
             valueName: "user"),
         transform: { text in
-            guard let user = User(text), text.hasPrefix("@") else {
+            guard let user = User(text), [.operator, .viewer].contains(user.role) else {
                 throw ValidationError("expected a user such as @operator.admin or @viewer.NAME")
             }
             return user

@@ -61,7 +61,7 @@ struct Watch: AsyncParsableCommand {
                 }
             case .waiting(_, let cause):
                 // The user was removed, or has another password now.
-                if cause.code == .authenticationRefused { throw CommandError(.refused, cause.message) }
+                if cause.code == .authenticationRefused { throw connection.unknownUser }
                 if told != cause.message { Terminal.note("the connection to the broker was lost: \(cause.message)") }
                 told = cause.message
             case .connecting, .closed: break

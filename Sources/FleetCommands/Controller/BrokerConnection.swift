@@ -53,18 +53,23 @@ struct BrokerConnection {
         return options
     }
 
+    private var place: String { "\(home.context.host):\(home.context.port)" }
+
+    /// What a broker's refusal means.
+    var unknownUser: CommandError {
+        CommandError(
+            .unreachable,
+            "the broker at \(place) does not know \(user.text) with the password of \(home.path)\n"
+                + "Was the user removed, or given a new password (user add)? Else it is another fleet's broker, or was not told"
+                + " of its new password file (SIGHUP)")
+    }
+
     private func connect() async throws {
         do {
             try await connectToName()
         } catch let error as MosquittoError {
-            let place = "\(home.context.host):\(home.context.port)"
             switch error.code {
-            case .authenticationRefused:
-                throw CommandError(
-                    .unreachable,
-                    "the broker at \(place) does not know \(user.text) with the password of \(home.path)\n"
-                        + "Was the user removed, or given a new password (user add)? Else it is another fleet's broker, or was not told"
-                        + " of its new password file (SIGHUP)")
+            case .authenticationRefused: throw unknownUser
             case .connectionFailed, .timedOut:
                 throw CommandError(
                     .unreachable,

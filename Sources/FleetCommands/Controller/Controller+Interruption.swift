@@ -9,11 +9,14 @@ extension Controller {
 
     /// Runs `body`, and cancels it at Ctrl-C.
     ///
-    /// - Parameter consequence: What is said of an interruption.
+    /// - Parameters:
+    ///   - consequence: What is said of an interruption.
+    ///   - earlier: Those that were asked for before: an interruption since then counts.
     static func untilInterrupted<Result: Sendable>(
-        saying consequence: String = doubt, _ body: @escaping @Sendable () async throws -> Result
+        saying consequence: String = doubt, by earlier: UnixSignalsSequence? = nil,
+        _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let signals = if let earlier { earlier } else { await interruptions() }
         return try await withThrowingTaskGroup(of: Result?.self) { group in
             defer { group.cancelAll() }
             group.addTask {
@@ -26,5 +29,10 @@ extension Controller {
             }
             return result
         }
+    }
+
+    /// From now on Ctrl-C does not end the process, and waits to be looked at.
+    static func interruptions() async -> UnixSignalsSequence {
+        await UnixSignalsSequence(trapping: .sigint, .sigterm)
     }
 }

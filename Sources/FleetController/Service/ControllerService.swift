@@ -58,9 +58,10 @@ package struct ControllerService: Service {
         // The will is how it says good-bye: a message of its own could still wait behind others at the DISCONNECT.
         await client.close(.publishingWill)
         await loop.shutdown()
-        try await engine.close()
+        let closed = await Result { try await engine.close() }
         logger.info("stopped")
         try outcome.get()
+        try closed.get()
     }
 
     private func metricsServer(_ engine: ControllerEngine) async throws -> MetricsServer? {

@@ -50,19 +50,7 @@ struct Folder: Hashable, Sendable {
 
     /// Whether it is `other` or below it, by whatever links.
     func isInside(_ other: Folder) -> Bool {
-        var wanted = stat()
-        guard stat(other.path, &wanted) == 0 else { return false }
-        var parts = path.split(separator: "/")
-        while !parts.isEmpty {
-            var found = stat()
-            if stat("/" + parts.joined(separator: "/"), &found) == 0,
-                (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
-            {
-                return true
-            }
-            parts.removeLast()
-        }
-        return false
+        Self.isSame(path, other.path) || parent?.isInside(other) ?? false
     }
 
     /// Whether two paths lead to one file.
@@ -110,9 +98,12 @@ struct Folder: Hashable, Sendable {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             if errno == ENOENT { throw FleetHomeError(.missing, "\(file) is missing", remedy: remedy) }
+            let isInFile = errno == ENOTDIR
             throw FleetHomeError(
                 .unreadable, "reading \(file) failed: \(Self.reason())",
-                remedy: "run this as the user whom the fleet's folder belongs to")
+                remedy: isInFile
+                    ? "name a fleet's folder, which fleetctl init makes"
+                    : "run this as the user whom the fleet's folder belongs to")
         }
         defer { close(descriptor) }
         var info = stat()

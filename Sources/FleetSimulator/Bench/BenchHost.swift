@@ -43,8 +43,8 @@ final class BenchHost: Sendable {
             // What a process of ours has to say tells more than what followed from it.
             var reason: any Error = error
             do {
-                try host.broker.check()
-                try host.controller.check()
+                let parts = host.parts.withLock { $0 }
+                for child in [parts.broker, parts.controller] { try child?.check() }
             } catch { reason = error }
             await host.end()
             throw reason

@@ -15,6 +15,8 @@ final class Connection: @unchecked Sendable {  // safe: one thread at a time: th
     var lastError: String?
     var keepsErrorLog = false
     var failure: (status: Int32, errno: Int32)?
+    /// What the library calls back for is in what the broker has said.
+    private(set) var isReading = false
 
     /// - Parameter omitsSocketPair: The calling thread can make none from then on.
     init(_ client: LoopClient, omitsSocketPair: Bool) throws(MosquittoError) {
@@ -39,7 +41,12 @@ final class Connection: @unchecked Sendable {  // safe: one thread at a time: th
     var isOpen: Bool { socket >= 0 }
     var wantsWrite: Bool { mosquitto_want_write(raw) }
 
-    func read() { note(mosquitto_loop_read(raw, 1)) }
+    func read() {
+        isReading = true
+        note(mosquitto_loop_read(raw, 1))
+        isReading = false
+    }
+
     func write() { note(mosquitto_loop_write(raw, 1)) }
     func misc() { note(mosquitto_loop_misc(raw)) }
 

@@ -15,7 +15,8 @@ extension LoopClient {
 
     func published(_ id: PacketID, _ reason: ReasonCode) {
         inFlight -= 1
-        answered()
+        // What has been written, and is answered by nobody, is no word of the broker.
+        if connection?.isReading == true { answered() }
         emit(.published(id, reason))
     }
 

@@ -38,12 +38,12 @@ extension LoopClient {
             throw MosquittoError(.bufferFull, "publishing to \(topic): \(inFlight) publishes are unanswered")
         }
         inFlight += 1
-        asked()
+        if qos != .atMostOnce { asked() }
         let (status, id) = connection.publish(payload, to: topic, qos: qos, retain: retain)
         if status != MOSQ_ERR_SUCCESS.rawValue {
             let number = errno
             inFlight -= 1
-            answered()
+            if qos != .atMostOnce { answered() }
             try Topic.check(topic)
             throw failed(status, number, connection, "publishing to \(topic) on \(options.endpoint)")
         }

@@ -40,7 +40,8 @@ public struct ClientOptions: Sendable {
     }
 
     /// Host name or numeric address of the broker. Names are resolved away from the loop's thread; of a name that has
-    /// both IPv4 and IPv6 addresses every second attempt takes IPv4 alone.
+    /// both IPv4 and IPv6 addresses every second attempt takes IPv4 alone. Of several of one kind libmosquitto tries the
+    /// first that the resolver names.
     public var host: String
     /// The broker's TCP port.
     public var port: UInt16
