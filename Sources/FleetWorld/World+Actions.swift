@@ -195,6 +195,7 @@ extension World {
     }
 
     func appID(_ number: Int) -> AppID { AppID(unchecked: "a\(number)") }
+
     /// In some worlds one comes first by its bytes alone.
     func groupID(_ number: Int) -> GroupID {
         GroupID(unchecked: number == 1 && schedule.seed % 4 == 3 ? "G1" : "g\(number)")
